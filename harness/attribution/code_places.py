@@ -102,30 +102,33 @@ def code_seen(
     return CodeSeen(of, files, sum((each.last_ns - each.first_ns) / each.period_ns for each in windows))
 
 
-def less_own(found: Provenance, seen: CodeSeen | None, fault: str | None, call_us: float) -> Provenance:
-    """`found` where the looks bear it out, else what they show of calls that take `call_us`; `fault` says why there are none,
-    or not all.
+def less_own(provenance: Provenance, seen: CodeSeen | None, fault: str | None, call_us: float) -> Provenance:
+    """`provenance` where the looks bear it out, else what they show of calls that take `call_us`; `fault` says why
+    there are none, or not all.
     """
-    if found.kind not in ("custom", "mixed"):
-        return found
+    if provenance.kind not in ("custom", "mixed"):
+        return provenance
     if seen is None or seen.count < _LEAST_LOOKS:
         why = fault or f"there were {seen.count if seen else 0} looks, and it takes {_LEAST_LOOKS}"
-        return replace(found, notes=(*found.notes, f"whose code its cores ran was not looked at: {why}"))
-    glue = _GLUE_SHARE + min(_GLUE_US / call_us, 1.0) + min(found.neutral_us / call_us, _MOST_NEUTRAL)
+        return replace(provenance, notes=(*provenance.notes, f"whose code its cores ran was not looked at: {why}"))
+    glue = _GLUE_SHARE + min(_GLUE_US / call_us, 1.0) + min(provenance.neutral_us / call_us, _MOST_NEUTRAL)
     unknown = seen.of[UNKNOWN]
     others = seen.of[LIBRARYS] + unknown
     framework = seen.of[PYTORCHS] + seen.of[PYTHONS]
     # Of one core's time: else a thread for each other core, which does nothing, would hide a library's.
     total = min(seen.count, round(seen.one_core))
     if not _is_more(others, total, LIBRARY_SHARE) and not _is_more(framework, total, glue):
-        return found
+        return provenance
     foreign = others + framework
     own = max(0, min(seen.of[OWN], total - foreign))
-    share = min(own / (own + foreign), found.own_share if found.own_share is not None else 1.0)
+    share = min(own / (own + foreign), provenance.own_share if provenance.own_share is not None else 1.0)
     where = ", ".join(f"{file} ({count})" for file, count in seen.files.most_common(3))
     note = f"of {seen.count} looks at what its cores ran {foreign} met code that is not its extension's: {where}"
     kind = "unknown" if _is_more(unknown, total, LIBRARY_SHARE) else "library" if share <= LIBRARY_SHARE else "mixed"
-    return replace(found, kind=kind, own_share=None if kind == "unknown" else min(share, OWN_SHARE), notes=(*found.notes, note))
+    return replace(
+        provenance, kind=kind, own_share=None if kind == "unknown" else min(share, OWN_SHARE),
+        notes=(*provenance.notes, note),
+    )
 
 
 def _is_more(count: int, total: int, share: float) -> bool:

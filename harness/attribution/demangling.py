@@ -38,20 +38,20 @@ def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     are together, in their order, and of how long it takes, in which those that cannot be endless come first. A symbol
     that is left as it is may name a traced kernel that was left so, too.
     """
-    found = {symbol: symbol for symbol in symbols}
+    name_by_symbol = {symbol: symbol for symbol in symbols}
     # One with a line break in it would push all that come after it to another's name.
     mangled = [
-        symbol for symbol in found
+        symbol for symbol in name_by_symbol
         if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL and len(symbol.split()) == 1
     ]
     lengths = accumulate(map(len, mangled))
     mangled = [symbol for symbol, bytes_so_far in zip(mangled[:_MOST_SYMBOLS], lengths) if bytes_so_far <= _MOST_BYTES]
     mangled.sort(key=lambda symbol: symbol.count("_") > _MOST_LINES)
     if len(mangled) <= _FEW and all(len(each) <= _SHORT and each.count("_") <= _MOST_LINES for each in mangled):
-        found |= {each: _demangled(each) for each in mangled}
+        name_by_symbol |= {each: _demangled(each) for each in mangled}
     else:
-        found |= zip(mangled, _by_another_process(mangled))
-    return found
+        name_by_symbol |= zip(mangled, _by_another_process(mangled))
+    return name_by_symbol
 
 
 def _by_another_process(symbols: Collection[str]) -> list[str]:

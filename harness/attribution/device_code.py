@@ -48,8 +48,8 @@ def device_symbols(path: Path, timeout_s: float = _TOOL_TIMEOUT_S, most: int = 5
         return set()
     if code != 0:
         return None
-    found = set(_entries(listed.decode(errors="replace")))
-    return found if len(found) <= most else set()
+    symbols = set(_entries(listed.decode(errors="replace")))
+    return symbols if len(symbols) <= most else set()
 
 
 def find_cuobjdump() -> str | None:
@@ -70,9 +70,9 @@ def strings_of(path: Path, wanted: Collection[str]) -> Iterator[str]:
     for match in _LETTERS.finditer(content):
         text = match[0].lstrip(b"0123456789$.")
         if 2 < len(text) <= _LONGEST_STRING and content[match.end() : match.end() + 1] == b"\0":
-            found = text.decode()
-            if any(word in found for word in wanted):
-                yield found
+            string = text.decode()
+            if any(word in string for word in wanted):
+                yield string
 
 
 def _entries(listed: str) -> Iterator[str]:

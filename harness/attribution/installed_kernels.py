@@ -30,15 +30,15 @@ _NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test",
 
 def brought_by_packages(names: Collection[str]) -> dict[str, str]:
     """Those of `names`, bare ones and stems, of which a kernel is installed, each with the file that has it."""
-    found: dict[str, str] = {}
+    file_by_name: dict[str, str] = {}
     plain, functions = ({each.encode() for each in every} for every in (names, map(function_of_stem, names)))
     for top in sorted(installed_folders()):
         for path, content in _with_kernels(top):
             wanted = functions if any(mark in content for mark in _STEM_MARKS) else plain
             if any(name in content for name in wanted):  # to parse them all takes 2 s
                 for name in kernels_of(path).intersection(names):
-                    found.setdefault(name, os.path.relpath(path, top))
-    return found
+                    file_by_name.setdefault(name, os.path.relpath(path, top))
+    return file_by_name
 
 
 def installed_folders() -> set[str]:
@@ -51,13 +51,13 @@ def installed_folders() -> set[str]:
 @functools.lru_cache(maxsize=4)
 def _with_kernels(top: str) -> tuple[tuple[Path, bytes], ...]:
     """The Python files below `top` that may bring kernels, with their content: some hundreds of ten thousand."""
-    found = []
+    files = []
     for path in _sources(top):
         with contextlib.suppress(OSError):
             content = path.read_bytes()
             if any(mark in content for mark in _MARKS):
-                found.append((path, content))
-    return tuple(found)
+                files.append((path, content))
+    return tuple(files)
 
 
 def _sources(top: str) -> Iterator[Path]:
@@ -75,8 +75,8 @@ def kernels_of(path: Path) -> set[str]:
     if not any(mark in content for mark in _MARKS):
         return set()
     text = content.decode(errors="replace")
-    found = kernels_in(text) if "__global__" in text else set()
-    return found | (_compiled(text) if any(word in text for word in _LANGUAGES) else set())
+    kernels = kernels_in(text) if "__global__" in text else set()
+    return kernels | (_compiled(text) if any(word in text for word in _LANGUAGES) else set())
 
 
 def _compiled(text: str) -> set[str]:
@@ -87,13 +87,13 @@ def _compiled(text: str) -> set[str]:
         tree = parsed(text)
     except SourceFault:
         return set()
-    found = set()
+    functions = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any(map(_is_jit, node.decorator_list)):
-            found.add(node.name)
+            functions.add(node.name)
         elif isinstance(node, ast.Call) and _is_jit(node.func):
-            found |= {each.id for each in node.args if isinstance(each, ast.Name)}
-    return found | stems_in(tree)
+            functions |= {each.id for each in node.args if isinstance(each, ast.Name)}
+    return functions | stems_in(tree)
 
 
 def _is_jit(node: ast.expr) -> bool:

@@ -105,11 +105,11 @@ def stems_of(bare: str) -> set[str]:
     """The stems that a kernel of this bare name may have come of. Where arguments begin in CuTe DSL's nobody marks: there it
     is each beginning that ends before an underscore.
     """
-    found = _NUMBERED.fullmatch(bare)
+    match = _NUMBERED.fullmatch(bare)
     if bare.startswith(_CUTE_BEGINS):
-        words = found.group(1).removeprefix(_CUTE_BEGINS).split("_") if found is not None else []
+        words = match.group(1).removeprefix(_CUTE_BEGINS).split("_") if match is not None else []
         return {cute_stem("_".join(words[:count])) for count in range(1, len(words) + 1)}
-    return {each for each in (bare, found.group(1) if found is not None else "") if each.endswith(_TILELANG_ENDS)}
+    return {each for each in (bare, match.group(1) if match is not None else "") if each.endswith(_TILELANG_ENDS)}
 
 
 def bare_name(name: str) -> str:

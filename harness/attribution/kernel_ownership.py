@@ -116,15 +116,15 @@ def least_of_processes(earlier: Provenance | None, later: Provenance) -> Provena
     return replace(least, notes=(*least.notes, note))
 
 
-def middle_of_calls(found: Sequence[Provenance]) -> Provenance:
+def middle_of_calls(provenances: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process the one in the middle by what it claims as its own, the lesser of two."""
-    ordered = sorted(found, key=_claim)
+    ordered = sorted(provenances, key=_claim)
     return ordered[(len(ordered) - 1) // 2]
 
 
-def least_of_calls(found: Sequence[Provenance]) -> Provenance:
+def least_of_calls(provenances: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process that which claims least as its own."""
-    return min(found, key=_claim)
+    return min(provenances, key=_claim)
 
 
 def _claim(each: Provenance) -> tuple[int, float]:
@@ -168,12 +168,14 @@ def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
         times[span.name] += span.time_us
     traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
     alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
-    found = Provenance("unknown", None, traced, (*_notes(traced), *_told_of(owners.packages)), sum(alone_us.values()))
-    total_us = found.busy_us - alone_us["driver"]
+    provenance = Provenance(
+        "unknown", None, traced, (*_notes(traced), *_told_of(owners.packages)), sum(alone_us.values()),
+    )
+    total_us = provenance.busy_us - alone_us["driver"]
     if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
-        return found
+        return provenance
     share = alone_us["own"] / total_us
-    return replace(found, kind=_kind(share), own_share=share)
+    return replace(provenance, kind=_kind(share), own_share=share)
 
 
 def kind_on_cpu(

@@ -73,25 +73,27 @@ def foreign_functions(*extensions: Path) -> list[str]:
     All that they take counts together, since one may call another by an address that Python handed on.
     """
     taken: set[str] = set()
-    found: set[str] = set()
+    foreign: set[str] = set()
     for extension in extensions:
         try:
             links = _links(content_of(extension, _MOST_BYTES + 1))
         except _NO_LIBRARY:
-            found.add(UNREADABLE)
+            foreign.add(UNREADABLE)
             continue
         taken |= links.taken
         places = {place for each in links.searched for place in each.split(":") if place and not is_installed(place)}
-        found |= {name for name in links.own if _LIBRARYS.match(name)}
-        found |= {name for name in links.libraries if not _USUAL.match(name)} | {f"libraries in {place}" for place in places}
-    return sorted(found | _foreign_of(taken))
+        foreign |= {name for name in links.own if _LIBRARYS.match(name)}
+        foreign |= {name for name in links.libraries if not _USUAL.match(name)} | {
+            f"libraries in {place}" for place in places
+        }
+    return sorted(foreign | _foreign_of(taken))
 
 
 def _foreign_of(taken: Collection[str]) -> set[str]:
-    found = {name for name in taken if not is_permitted(name)}
+    foreign = {name for name in taken if not is_permitted(name)}
     if any(_THREADS.match(name) for name in taken):
-        found |= {name for name in taken if _OPERATOR.match(name)}
-    return found
+        foreign |= {name for name in taken if _OPERATOR.match(name)}
+    return foreign
 
 
 def _links(elf: bytes) -> Links:

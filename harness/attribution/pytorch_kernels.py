@@ -32,11 +32,11 @@ def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> se
             for name, part in written.items():
                 if len(alike[name]) <= _MOST_ALIKE:
                     alike[name].update(_symbols_with(part, chunk))
-    found = {name for name, symbols in alike.items() if name in symbols or len(symbols) > _MOST_ALIKE}
-    for name in alike.keys() - found:
+    carried_names = {name for name, symbols in alike.items() if name in symbols or len(symbols) > _MOST_ALIKE}
+    for name in alike.keys() - carried_names:
         if name in demangled_names(sorted(alike[name], key=len)).values():
-            found.add(name)
-    return found
+            carried_names.add(name)
+    return carried_names
 
 
 def _as_written(name: str) -> bytes:

@@ -78,10 +78,10 @@ def read_records(content: bytes, count: int) -> Recording:
     for number in range(count):
         if at + RECORD.size > len(content):
             raise Unproven("the listing is cut off")
-        found, kind, correlation, stream, start_ns, end_ns, *_, graph, length = RECORD.unpack_from(content, at)
+        record_number, kind, correlation, stream, start_ns, end_ns, *_, graph, length = RECORD.unpack_from(content, at)
         name = content[at + RECORD.size : at + RECORD.size + length]
         at += RECORD.size + -(-length // WORD_BYTES) * WORD_BYTES
-        if found != number or len(name) != length:
+        if record_number != number or len(name) != length:
             raise Unproven("the records are not numbered one after the other")
         if kind in (LAUNCH, GRAPH_LAUNCH):
             calls.append(Call(correlation, graph, kind == GRAPH_LAUNCH))

@@ -59,12 +59,12 @@ def source_names(path: Path) -> SourceNames:
 
 def stems_in(tree: ast.Module) -> set[str]:
     """What CuTe DSL and TileLang call the kernels that they compile from functions of `tree`, told by their decorators."""
-    found = set()
+    stems = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = set(map(_last_name, node.decorator_list))
-            found |= {stem(node.name) for decorator, stem in _STEMS.items() if decorator in decorators}
-    return found
+            stems |= {stem(node.name) for decorator, stem in _STEMS.items() if decorator in decorators}
+    return stems
 
 
 def _last_name(node: ast.expr) -> str:
@@ -111,13 +111,13 @@ def _defined_after(tokens: list[str], position: int, closing: Mapping[int, int])
 
 def _closing_of(tokens: list[str]) -> dict[int, int]:
     """Where each parenthesis that is closed is closed."""
-    open_at, found = [], {}
+    open_at, closed_at = [], {}
     for position, token in enumerate(tokens):
         if token == "(":
             open_at.append(position)
         elif token == ")" and open_at:
-            found[open_at.pop()] = position
-    return found
+            closed_at[open_at.pop()] = position
+    return closed_at
 
 
 def _texts(path: Path) -> Iterator[str]:

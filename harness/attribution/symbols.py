@@ -81,11 +81,11 @@ def gather(
     bare = {bare_name(name) for name in traced}
     deadline = time.monotonic() + _MOST_S
     for path in extensions:
-        found = device_symbols(path, deadline - time.monotonic(), _MOST_SYMBOLS - len(symbols))
-        if found is None:
+        extension_symbols = device_symbols(path, deadline - time.monotonic(), _MOST_SYMBOLS - len(symbols))
+        if extension_symbols is None:
             strings.update(islice(strings_of(path, bare), _MOST_SYMBOLS - len(strings)))
         else:
-            symbols |= found
+            symbols |= extension_symbols
     symbols, strings = _with_a_name_of(bare, symbols), _with_a_name_of(bare, strings)
     # At once, since its limits are those of one call, and first what can be a name that was traced.
     names = demangled_names(sorted(symbols | strings, key=lambda each: (not any(map(each.__contains__, bare)), each)))
@@ -119,24 +119,24 @@ def triton_kernels(cache: Path, wanted: Iterable[str], folder: Path) -> set[str]
         folders = list(islice(cache.iterdir(), _MOST_FOLDERS))
     except OSError:
         return set()
-    found = set()
+    kernels = set()
     for name in wanted:
         described = (
             path for folder in folders
             if time.monotonic() < deadline and os.path.isfile(path := folder / f"{name}.json")
         )
         if any(_is_kernel(path, name, folder) for path in islice(described, _MOST_DESCRIPTIONS)):
-            found.add(name)
-    return found
+            kernels.add(name)
+    return kernels
 
 
 def entry_symbols(cubin: bytes) -> set[str]:
     """The entry functions of device code in ELF; none when it cannot be read as such."""
     try:
-        found = list(_symbols(cubin, _SYMBOL_TABLE))
+        symbols = list(_symbols(cubin, _SYMBOL_TABLE))
     except _NO_ELF:
         return set()
-    return {each.name for each in found if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
+    return {each.name for each in symbols if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
 
 
 def _is_kernel(description: Path, name: str, folder: Path) -> bool:

@@ -89,24 +89,26 @@ def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], li
     return unexplained_us - (mean_us - sorted(each_us)[len(each_us) // 4])
 
 
-def _fail(timing: Timing, said: str, doing: str, *, certain: bool, code: ReasonCode = ReasonCode.CLOCKS_DISAGREE) -> None:
-    """Raise the verdict on what `said` says, which comes of the candidate's `doing` it where that is `certain`."""
+def _fail(
+    timing: Timing, sentence: str, doing: str, *, certain: bool, code: ReasonCode = ReasonCode.CLOCKS_DISAGREE
+) -> None:
+    """Raise the verdict on what `sentence` says, which comes of the candidate's `doing` it where that is `certain`."""
     if certain:
-        raise failures.failed(Status.REJECTED, code, f"{said}: {doing}")
-    raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, said, doing))
+        raise failures.failed(Status.REJECTED, code, f"{sentence}: {doing}")
+    raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, sentence, doing))
 
 
 def _check_flush(timing: Timing, limits: DeviceLimits, unexplained_us: float, controls_us: float) -> None:
     allowed_us = max(limits.wall_us, _FLUSH_SHARE * controls_us)
     if abs(unexplained_us) <= allowed_us:
         return
-    said = (
+    sentence = (
         f"its clock says {timing.time_us:.1f} µs a call, but before a timed window was opened {abs(unexplained_us):.1f} µs "
         f"{'more' if unexplained_us > 0 else 'less'} passed than the {controls_us:.1f} µs of the control"
     )
     doing = "work was done before its time" if unexplained_us > 0 else "a step of the harness's own was shortened"
     in_most_us = _in_most(unexplained_us, timing.flush_overhead_us, timing.flush_us, limits)
-    _fail(timing, said, doing, certain=in_most_us > limits.certain_times * allowed_us)
+    _fail(timing, sentence, doing, certain=in_most_us > limits.certain_times * allowed_us)
 
 
 def _check_tail(timing: Timing, limits: DeviceLimits, excess_us: float) -> None:
@@ -114,12 +116,12 @@ def _check_tail(timing: Timing, limits: DeviceLimits, excess_us: float) -> None:
     allowed_us = max(limits.tail_share * segment_us, limits.tail_us)
     if excess_us <= allowed_us:
         return
-    said = (
+    sentence = (
         f"after the last of {timing.launches_per_segment} launches of {timing.time_us:.1f} µs each its report came "
         f"{excess_us:.0f} µs later than the control's"
     )
     certain = excess_us > max(limits.tail_blamed_us, limits.certain_times * allowed_us)
-    _fail(timing, said, "work was left for the end, when no window is open", certain=certain)
+    _fail(timing, sentence, "work was left for the end, when no window is open", certain=certain)
 
 
 @dataclass(frozen=True)
@@ -155,14 +157,18 @@ _OF_PROBES = {
 def _check_probes(timing: Timing, chance_us: float) -> None:
     """Of a gain of `chance_us` nothing is made."""
     for probe, words in _OF_PROBES.items():
-        found, doing = timing.probe_results.get(probe), words.doing
-        if found is None or not (found.is_finding or found.was_often_one) or (chance_us and found.gained_us <= chance_us):
+        outcome, doing = timing.probe_results.get(probe), words.doing
+        if outcome is None or not (outcome.is_finding or outcome.was_often_one) or (
+            chance_us and outcome.gained_us <= chance_us
+        ):
             continue
-        if found.is_finding:
-            said = f"a call takes {words.always.format(found.usual_us, found.early_us)}"
+        if outcome.is_finding:
+            sentence = f"a call takes {words.always.format(outcome.usual_us, outcome.early_us)}"
         else:
-            said, doing = f"{found.findings} times, though not each time, a call took {words.often}", f"{doing} now and then"
-        _fail(timing, said, doing, certain=found.is_certain, code=words.code)
+            sentence, doing = (
+                f"{outcome.findings} times, though not each time, a call took {words.often}", f"{doing} now and then",
+            )
+        _fail(timing, sentence, doing, certain=outcome.is_certain, code=words.code)
 
 
 def check_baseline(
@@ -192,19 +198,19 @@ def check_baseline(
     by_host_us = 0.0 if is_gated else _HOSTS_SHARE * usual_us
     blamed_us = max(limits.certain_times * (allowed_us - usual_us), limits.slowed_blamed_us, by_host_us)
     if alone_us > allowed_us or beside_us - usual_us <= blamed_us:
-        found = failures.failed(
+        failure = failures.failed(
             Status.UNSURE, ReasonCode.NOISY,
             f"eager took {beside_us:.1f} µs in its rounds and {alone_us:.1f} µs after them, where it took "
             f"{control.baseline_us:.1f} µs before: something else is using this device; run again when it is quiet",
         )
     else:
-        found = failures.failed(
+        failure = failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
             f"eager took {beside_us:.1f} µs while this candidate's process lived, and {alone_us:.1f} µs once it was "
             f"gone ({control.baseline_us:.1f} µs beside the control): it slows the baseline down",
         )
-    found.beside_control = True
-    raise found
+    failure.beside_control = True
+    raise failure
 
 
 def _slower_us(usual_us: float, limits: DeviceLimits) -> float:

@@ -71,8 +71,8 @@ def suspicions_in(source: str) -> list[Suspicion]:
         tree = parsed(source)
     except SourceFault:
         return []
-    found = {(each.line, each.words): each for each in (*_all(tree), *_in_texts(tree))}
-    return sorted(found.values(), key=lambda each: each.line)
+    suspicions = {(each.line, each.words): each for each in (*_all(tree), *_in_texts(tree))}
+    return sorted(suspicions.values(), key=lambda each: each.line)
 
 
 def _all(tree: ast.Module) -> Iterator[Suspicion]:
@@ -157,16 +157,16 @@ def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verd
 
     What tells whose kernels ran is written down in its process, where such a source reaches.
     """
-    found = suspicions_in(source)
-    if verdict.status is Status.OK and found:
-        judgement.warnings += [f"its {each.text}: look at it" for each in found if each.patches]
+    suspicions = suspicions_in(source)
+    if verdict.status is Status.OK and suspicions:
+        judgement.warnings += [f"its {each.text}: look at it" for each in suspicions if each.patches]
         provenance = judgement.provenance
         if provenance is not None and provenance.kind in ("custom", "mixed"):
             judgement.provenance = replace(provenance, kind="unknown", own_share=None)
             judgement.warnings.append(
-                f"its {found[0].text}: what its process says of its own kernels is not taken from such a source, so "
-                "it has no rank; leave that out and run again"
+                f"its {suspicions[0].text}: what its process says of its own kernels is not taken from such a source, "
+                "so it has no rank; leave that out and run again"
             )
-    elif verdict.status in (Status.REJECTED, Status.INCORRECT) and found:
-        return replace(verdict, reason=f"{verdict.reason}; its {found[0].text}")
+    elif verdict.status in (Status.REJECTED, Status.INCORRECT) and suspicions:
+        return replace(verdict, reason=f"{verdict.reason}; its {suspicions[0].text}")
     return verdict

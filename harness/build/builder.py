@@ -201,11 +201,11 @@ def _is_in_scratch(path: str) -> bool:
 def _without_model(module: Any) -> dict[str, Any] | None:
     import torch
 
-    found = getattr(module, "ModelNew", None)
-    if isinstance(found, type) and issubclass(found, torch.nn.Module):
+    model_new = getattr(module, "ModelNew", None)
+    if isinstance(model_new, type) and issubclass(model_new, torch.nn.Module):
         return None
     missing = "there is no ModelNew in it"
-    what = missing if found is None else "ModelNew is no class that derives from nn.Module"
+    what = missing if model_new is None else "ModelNew is no class that derives from nn.Module"
     return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 

@@ -217,8 +217,8 @@ def digests_of(paths: Iterable[Path], began_at: float) -> dict[str, str]:
 def _digest(path: Path, began_at: float) -> str:
     """The SHA-256 of a file that a build read, or none that any file has where it was put there since the build began."""
     try:
-        found = path.stat()
-        return sha256_of(path) if max(found.st_mtime, found.st_ctime) < began_at else "saved meanwhile"
+        status = path.stat()
+        return sha256_of(path) if max(status.st_mtime, status.st_ctime) < began_at else "saved meanwhile"
     except OSError:
         return "removed meanwhile"
 
@@ -237,16 +237,16 @@ def reads_beside(candidate: Candidate) -> bool:
 def _sources_below(folder: Path) -> list[str]:
     """The names of all sources that lie below `folder`, and of links with what they lead to; hidden folders are left out.
     """
-    found = []
+    sources = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
         links = (Path(place, name) for name in (*folders, *sorted(names)) if os.path.islink(os.path.join(place, name)))
-        found += [f"{path.relative_to(folder)} -> {os.readlink(path)}" for path in links]
+        sources += [f"{path.relative_to(folder)} -> {os.readlink(path)}" for path in links]
         for name in sorted(names):
             path = Path(place, name)
-            if path.suffix in _SOURCES and path.is_file() and len(found) < _MOST_SOURCES:
-                found.append(str(path.relative_to(folder)))
-    return found
+            if path.suffix in _SOURCES and path.is_file() and len(sources) < _MOST_SOURCES:
+                sources.append(str(path.relative_to(folder)))
+    return sources
 
 
 def _are_as_told(files: Mapping[str, str], place: Path, digests: dict[str, str | None]) -> bool:

@@ -66,19 +66,19 @@ def limit_bytes() -> int:
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
         return DEFAULT_LIMIT_BYTES
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
+    if match is None:
         raise InputError(f"{LIMIT_VARIABLE} is {text!r}, which is no size", hint="Write it like 500M or 20G")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def holdings(root: Path) -> list[Holding]:
     """Everything that the cache below `root` holds, the least recently used first."""
-    found = [_holding(_kind_of(path), path, path / "manifest.json") for path in _folders(root / "entries")]
+    possible_holdings = [_holding(_kind_of(path), path, path / "manifest.json") for path in _folders(root / "entries")]
     for compiled_for in _folders(root / "warm"):
-        found += [_holding("Triton and Inductor", path, path) for path in _folders(compiled_for)]
-    found += [_holding("unfinished", path, path) for path in _folders(root / "staging")]
-    return sorted((each for each in found if each is not None), key=lambda each: each.used_s)
+        possible_holdings += [_holding("Triton and Inductor", path, path) for path in _folders(compiled_for)]
+    possible_holdings += [_holding("unfinished", path, path) for path in _folders(root / "staging")]
+    return sorted((each for each in possible_holdings if each is not None), key=lambda each: each.used_s)
 
 
 def remove(root: Path, chosen: Sequence[Holding]) -> list[Holding]:

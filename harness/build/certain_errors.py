@@ -91,17 +91,17 @@ def certain_among(errors: Sequence[Diagnostic], preprocessed: str, source: str) 
     tokens = list(tokens_of(own))
     if any(each.text in _GENERIC or (each.text == "auto" and _ends_with(each.inside, "(")) for each in tokens):
         return []
-    broken, found = {second.line for _, second in never_beside(tokens)}, []
+    broken, certain_errors = {second.line for _, second in never_beside(tokens)}, []
     for error in errors:
         if error.file != source or error.line is None:
             continue
         undeclared = _UNDECLARED.fullmatch(error.text)
         if undeclared is not None:
             if _is_only_used(undeclared[1] or undeclared[2], tokens, own, others):
-                found.append(error)
+                certain_errors.append(error)
         elif error.text == _NO_SEMICOLON and error.line in broken:
-            found.append(error)
-    return found
+            certain_errors.append(error)
+    return certain_errors
 
 
 def tokens_of(parts: Iterable[tuple[int, str]]) -> Iterator[Token]:
@@ -110,12 +110,12 @@ def tokens_of(parts: Iterable[tuple[int, str]]) -> Iterator[Token]:
     for first_line, text in parts:
         line, at = first_line, 0
         text = _DIRECTIVE.sub("", text)
-        for found in _TOKEN.finditer(text):
-            line += text.count("\n", at, found.start())
-            at, token = found.start(), found[0]
+        for match in _TOKEN.finditer(text):
+            line += text.count("\n", at, match.start())
+            at, token = match.start(), match[0]
             if token in (")", "]", "}") and inside:
                 inside.pop()
-            yield Token(token, found.lastgroup or "", line, tuple(inside))
+            yield Token(token, match.lastgroup or "", line, tuple(inside))
             if token in ("(", "[", "{"):
                 inside.append(f"{before}{token}")
             before = token
@@ -177,8 +177,8 @@ def _is_only_used(name: str, tokens: Sequence[Token], own: Iterable[tuple[int, s
     # What compilers declare themselves begins with two underscores.
     if name.startswith("__") or (name in others and word.search(others)) or any(map(word.search, directives)):
         return False
-    found = [index for index, token in enumerate(tokens) if token.text == name]
-    return bool(found) and all(is_a_use(tokens, index) for index in found)
+    indexes = [index for index, token in enumerate(tokens) if token.text == name]
+    return bool(indexes) and all(is_a_use(tokens, index) for index in indexes)
 
 
 def is_a_use(tokens: Sequence[Token], index: int) -> bool:

@@ -76,16 +76,16 @@ def preprocessed(
     """What the device's compiler is given of each CUDA source, by the file's name; empty where that fails."""
     files = _fed(kind, arguments, place)
     stand_ins = _library_headers(place, files, texts)
-    found = {}
+    text_by_file = {}
     for index, file in enumerate(files):
         made = place / f"{index}.{sm}.ii"
         flags = [flag for flag in _flags(arguments, sm, place, stand_ins) if flag != "-cubin"]
         ran = subprocess.run([nvcc, *flags, "-E", "-o", str(made), file], capture_output=True, cwd=place, check=False)
         if ran.returncode != 0:
             return {}
-        found[file] = made.read_text(encoding="utf-8", errors="replace")
+        text_by_file[file] = made.read_text(encoding="utf-8", errors="replace")
         made.unlink()
-    return found
+    return text_by_file
 
 
 def _fed(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
@@ -123,10 +123,10 @@ def _compiled(
     each = [(sm, index) for sm in sms for index in range(len(files))]
     with ThreadPoolExecutor(max(1, at_once)) as pool:
         came = list(zip(each, pool.map(lambda one: compile_one(*one), each)))
-    said = {sm: "".join(text for (for_sm, _), (_, text, _) in came if for_sm == sm) for sm in sms}
-    refused = {sm: said[sm] for (sm, _), (code, _, _) in came if code != 0}
+    output_by_sm = {sm: "".join(text for (for_sm, _), (_, text, _) in came if for_sm == sm) for sm in sms}
+    refused = {sm: output_by_sm[sm] for (sm, _), (code, _, _) in came if code != 0}
     read = frozenset[str]().union(*(names for _, (_, _, names) in came))
-    return Compiled(tuple(sm for sm in sms if sm not in refused), refused, "".join(said.values()), read)
+    return Compiled(tuple(sm for sm in sms if sm not in refused), refused, "".join(output_by_sm.values()), read)
 
 
 def _flags(

@@ -40,7 +40,7 @@ class KernelReport:
 
 def kernel_reports(log: str) -> tuple[KernelReport, ...]:
     """Return the kernels that `log`, the output of nvcc with ``-Xptxas=-v``, tells of, in its order."""
-    found: list[KernelReport] = []
+    reports: list[KernelReport] = []
     symbol = arch = None
     stack = spills = variables = 0
     in_cubin = read_told(log)
@@ -56,12 +56,12 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
             stack, spills = int(sizes[1]), int(sizes[2]) + int(sizes[3])
         elif used := _USED.search(line):
             shared, banks = _SHARED.search(used[2]), [int(size) for size in _CONSTANT.findall(used[2])]
-            found.append(KernelReport(
+            reports.append(KernelReport(
                 short_name(symbol), arch, int(used[1]), spills, stack, int(shared[1]) if shared else 0,
                 variables + sum(banks) if variables or banks else in_cubin.get((symbol, arch)),
             ))
             symbol = None
-    return tuple(found)
+    return tuple(reports)
 
 
 def summary(kernels: Sequence[KernelReport]) -> str:
@@ -94,8 +94,8 @@ def _of_one(kernel: KernelReport) -> str:
         "registers": kernel.registers, "spills": kernel.spill_bytes, "stack": kernel.stack_bytes,
         "shared": kernel.shared_bytes, "constant": kernel.constant_bytes,
     }
-    said = ", ".join(f"{value} {name}" for name, value in figures.items() if value is not None)
-    return f"{kernel.kernel} for {kernel.arch}: {said}"
+    figures_text = ", ".join(f"{value} {name}" for name, value in figures.items() if value is not None)
+    return f"{kernel.kernel} for {kernel.arch}: {figures_text}"
 
 
 def _kilobytes(count: int) -> str:

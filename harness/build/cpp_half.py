@@ -74,7 +74,7 @@ def look(
     own = [] if any(flag.startswith(("-std", "--std")) for flag in flags) else [standard]
     folders = [os.path.abspath(folder) for folder in arguments.get("extra_include_paths") or []]
     systems = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"], *_cuda_folders(nvcc)]
-    said, read = "", set()
+    output, read = "", set()
     for index, file in enumerate(_files(kind, arguments, place)):
         rule = place / f"cpp-{index}.d"
         ran = subprocess.run(
@@ -83,11 +83,11 @@ def look(
              *flags, *(word for each in last for word in ("-idirafter", str(each))), "-MD", "-MF", str(rule), file],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False,
         )
-        said += ran.stdout.decode(errors="replace")
+        output += ran.stdout.decode(errors="replace")
         if ran.returncode != 0:
-            return Looked(False, said)
+            return Looked(False, output)
         read |= files_of_rule(rule.read_text(errors="replace")) if rule.is_file() else set()
-    return Looked(True, said, frozenset(read))
+    return Looked(True, output, frozenset(read))
 
 
 def _flags(arguments: Mapping[str, Any]) -> list[str]:
@@ -100,8 +100,8 @@ def _cuda_folders(nvcc: str) -> tuple[str, ...]:
     """Where nvcc itself looks for CUDA's headers; it may be a script that lies elsewhere."""
     ran = subprocess.run([nvcc, "--dryrun", "-c", "x.cu"], capture_output=True, text=True, check=False)
     return tuple(
-        folder for found in _CUDAS_INCLUDE.findall(ran.stdout + ran.stderr)
-        for word in shlex.split(found) if (folder := word.removeprefix("-I"))
+        folder for include_flags in _CUDAS_INCLUDE.findall(ran.stdout + ran.stderr)
+        for word in shlex.split(include_flags) if (folder := word.removeprefix("-I"))
     )
 
 
@@ -116,7 +116,7 @@ def _files(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
     functions, bound = _functions(arguments), []
     if functions is not None:
         wrapped = "torch::wrap_pybind_function({})" if arguments.get("with_pytorch_error_handling", True) else "{}"
-        bound = [f'm.def("{name}", {wrapped.format(name)}, "{said}");' for name, said in functions.items()]
+        bound = [f'm.def("{name}", {wrapped.format(name)}, "{docstring}");' for name, docstring in functions.items()]
         bound = ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {", *bound, "}"]
     path = place / "main.cpp"
     path.write_text("\n".join([*implicit, *_texts(arguments), *bound]), encoding="utf-8")
@@ -134,7 +134,7 @@ def _functions(arguments: Mapping[str, Any]) -> dict[str, str] | None:
     if given is None:
         return None
     if isinstance(given, Mapping):
-        return {str(name): str(said) for name, said in given.items()}
+        return {str(name): str(docstring) for name, docstring in given.items()}
     return {str(name): str(name) for name in ([given] if isinstance(given, str) else given)}
 
 
@@ -146,11 +146,11 @@ def _is_declarations(arguments: Mapping[str, Any]) -> bool:
     if not text.strip() and not functions:
         return True
     *statements, rest = _HEADER.sub("", text).split(";")
-    found = [_DECLARATION.fullmatch(each) for each in statements if each.strip()]
-    if rest.strip() or "\\\n" in given or not all(found) or arguments.get("no_implicit_headers"):
+    matches = [_DECLARATION.fullmatch(each) for each in statements if each.strip()]
+    if rest.strip() or "\\\n" in given or not all(matches) or arguments.get("no_implicit_headers"):
         return False
-    declared = [each[1] for each in found]
-    parameters = [[one[1] for one in re.finditer(_PARAMETER, each[2] or "")] for each in found]
+    declared = [each[1] for each in matches]
+    parameters = [[one[1] for one in re.finditer(_PARAMETER, each[2] or "")] for each in matches]
     return (
         all(len(set(names)) == len(names) for names in (declared, *parameters))
         and functions.keys() <= set(declared) and all(map(_PLAIN.fullmatch, functions.values()))

@@ -26,19 +26,20 @@ def constant_bytes(cubin: bytes) -> dict[str, int]:
         sizes = _sections(cubin)
     except (struct.error, ValueError):
         return {}
-    variables, found = 0, {}
+    variables, size_by_kernel = 0, {}
     for name, size in sizes:
         if name == _VARIABLES:
             variables = size
         elif of := _OF_KERNEL.fullmatch(name):
-            found[of[1]] = found.get(of[1], 0) + size
-    return {symbol: size + variables for symbol, size in found.items()}
+            size_by_kernel[of[1]] = size_by_kernel.get(of[1], 0) + size
+    return {symbol: size + variables for symbol, size in size_by_kernel.items()}
 
 
-def told(found: Mapping[str, int], sm: str) -> str:
+def told(size_by_kernel: Mapping[str, int], sm: str) -> str:
     """Lines for a build's log of what `constant_bytes` found for one architecture."""
     return "".join(
-        f"cubin info: '{symbol}' for '{sm}' has {size} bytes of constant memory\n" for symbol, size in found.items()
+        f"cubin info: '{symbol}' for '{sm}' has {size} bytes of constant memory\n"
+        for symbol, size in size_by_kernel.items()
     )
 
 

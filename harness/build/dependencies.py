@@ -27,12 +27,12 @@ def files_of_rule(rule: str) -> set[str]:
 def files_of_ninja(place: Path) -> set[str]:
     """The files that the build in `place` read, as ninja keeps them; empty when it cannot say."""
     try:
-        said = subprocess.run(
+        process = subprocess.run(
             ["ninja", "-C", str(place), "-t", "deps"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return set()
-    return {str(place / line.strip()) for line in said.stdout.splitlines() if line.startswith("    ")}
+    return {str(place / line.strip()) for line in process.stdout.splitlines() if line.startswith("    ")}
 
 
 def local(paths: Iterable[str], folder: Path, nvcc: str | None) -> set[str]:
@@ -41,8 +41,8 @@ def local(paths: Iterable[str], folder: Path, nvcc: str | None) -> set[str]:
     if nvcc is not None:
         left_out += [folder for home in (cuda_home(nvcc), Path(nvcc).resolve().parent.parent) for folder in _cudas_own(home)]
     roots = tuple(f"{Path(each).resolve()}/" for each in left_out)
-    found = {str(Path(path).resolve()) for path in paths}
-    return {path for path in found if not path.startswith(roots)}
+    real_paths = {str(Path(path).resolve()) for path in paths}
+    return {path for path in real_paths if not path.startswith(roots)}
 
 
 def _cudas_own(home: str | Path) -> list[str]:

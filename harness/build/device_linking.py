@@ -22,13 +22,13 @@ _DEVICE_RUNTIME = "-lcudadevrt"
 
 def is_relocatable(flags: Sequence[str]) -> bool:
     """Whether nvcc makes relocatable code with these; the last that says so counts, "-rdc" may have its word after it."""
-    said, words = False, [str(flag).strip() for flag in flags]
+    is_enabled, words = False, [str(flag).strip() for flag in flags]
     for word, after in zip(words, [*words[1:], ""]):
         if _RELOCATABLE.fullmatch(word):
-            said = after != "false"
+            is_enabled = after != "false"
         elif _NOT_RELOCATABLE.fullmatch(word):
-            said = False
-    return said
+            is_enabled = False
+    return is_enabled
 
 
 def linking_flags(flags: Sequence[str]) -> list[str]:

@@ -86,12 +86,12 @@ def first_warnings(
     """Return the compilers' warnings about the candidate's own source and files beside it, one line each, the first 20.
     """
     origin = _Origin(candidate_source, candidate_path, generated or {})
-    found = []
+    lines = []
     for each in [each for each in diagnostics(log) if each.kind == "warning"][:_MOST_PLACED]:
         place = origin.place_of(each)
         if place is not None:
-            found.append(f"{place.name}:{place.line}: {each.text}")
-    return list(dict.fromkeys(found))[:_WARNINGS]
+            lines.append(f"{place.name}:{place.line}: {each.text}")
+    return list(dict.fromkeys(lines))[:_WARNINGS]
 
 
 def needs_architecture(log: str) -> str | None:
@@ -109,11 +109,11 @@ def needs_architecture(log: str) -> str | None:
 
 def missing_cuda_header(log: str) -> tuple[str, str] | None:
     """Return (header, the wheel that brings it) when a header of CUDA's libraries was not to be found, else None."""
-    found = _NO_HEADER.search(log)
-    if found is None:
+    match = _NO_HEADER.search(log)
+    if match is None:
         return None
-    wheel = next((wheel for start, wheel in _WHEELS.items() if found["header"].startswith(start)), None)
-    return (found["header"], wheel) if wheel else None
+    wheel = next((wheel for start, wheel in _WHEELS.items() if match["header"].startswith(start)), None)
+    return (match["header"], wheel) if wheel else None
 
 
 def why_refused(log: str) -> str:
@@ -125,28 +125,28 @@ def why_refused(log: str) -> str:
 def diagnostics(log: str) -> list[Diagnostic]:
     """Return the errors and warnings of g++, nvcc, ptxas and the linker in `log`, in its order."""
     lines = log.splitlines()
-    found: list[Diagnostic] = []
+    messages: list[Diagnostic] = []
     for index, line in enumerate(lines):
         if place := _GCC.match(line) or _NVCC.match(line):
             quoted, offset = _quotation(lines[index + 1:index + 3], place.groupdict().get("column"))
             kind = "warning" if place["kind"] == "warning" else "error"
-            found.append(Diagnostic(kind, place["text"], place["file"], int(place["line"]), offset, quoted))
+            messages.append(Diagnostic(kind, place["text"], place["file"], int(place["line"]), offset, quoted))
         elif assembler := _PTXAS.match(line):
             # What follows the first complaint is only that it gave up.
             if "aborted due to errors" not in assembler["text"]:
                 text = _SYMBOL.sub(lambda symbol: short_name(symbol[1]), assembler["text"])
-                found.append(Diagnostic("error", f"ptxas: {text}"))
+                messages.append(Diagnostic("error", f"ptxas: {text}"))
         elif linker := _LINKER.search(line):
-            found.append(Diagnostic("error", f"linker: {linker[1]}"))
+            messages.append(Diagnostic("error", f"linker: {linker[1]}"))
         elif symbol := _UNDEFINED.search(line):
             name = short_name(symbol[1])
-            found.append(Diagnostic("error", f"built, but cannot be loaded: nothing defines {name}"))
+            messages.append(Diagnostic("error", f"built, but cannot be loaded: nothing defines {name}"))
         elif fatal := _FATAL.match(line):
-            found.append(Diagnostic("error", f"nvcc: {fatal['text']}"))
-        elif (needed := _NEEDED_BY.match(line)) and _waits_for_place(found):
+            messages.append(Diagnostic("error", f"nvcc: {fatal['text']}"))
+        elif (needed := _NEEDED_BY.match(line)) and _waits_for_place(messages):
             line_number = int(needed["line"])
-            found[-1] = replace(found[-1], file=needed["file"], line=line_number, offset=None, quoted="")
-    return found
+            messages[-1] = replace(messages[-1], file=needed["file"], line=line_number, offset=None, quoted="")
+    return messages
 
 
 def as_told(error: Diagnostic) -> str:
@@ -155,8 +155,8 @@ def as_told(error: Diagnostic) -> str:
     return f"{error.file}({error.line}): error: {error.text}\n  {error.quoted}{caret}\n"
 
 
-def _waits_for_place(found: list[Diagnostic]) -> bool:
-    return bool(found) and not found[-1].file.endswith(("main.cpp", "cuda.cu"))
+def _waits_for_place(messages: list[Diagnostic]) -> bool:
+    return bool(messages) and not messages[-1].file.endswith(("main.cpp", "cuda.cu"))
 
 
 def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
@@ -260,15 +260,15 @@ def _strings(source: str) -> list[tuple[str, int]]:
         tree = ast.parse(source)
     except (SyntaxError, SystemError, ValueError):  # the second where two threads parse at once (Python 3.11)
         return []
-    found = []
+    strings = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or len(node.value) <= 8:
             continue
         if node.value.count("\n") == (node.end_lineno or node.lineno) - node.lineno:
             # Empty lines at the ends are often stripped before the compiler sees them.
             text = node.value.lstrip("\n")
-            found.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
-    return sorted(found, key=lambda pair: -len(pair[0]))[:_MOST_STRINGS]
+            strings.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
+    return sorted(strings, key=lambda pair: -len(pair[0]))[:_MOST_STRINGS]
 
 
 def _same_file(one: str, other: str) -> bool:
@@ -292,7 +292,7 @@ def _block(error: Diagnostic, origin: _Origin, candidate: Path) -> str:
         return f"{block}\n      | {' ' * (indent + error.offset)}^"
     # nvcc quotes what the preprocessor made of the line.
     name = _WORD.match(error.quoted, error.offset)
-    own = [found.start() for found in _WORD.finditer(text) if name and found[0] == name[0]]
+    own = [match.start() for match in _WORD.finditer(text) if name and match[0] == name[0]]
     block += f"\n      | {' ' * (own[0] if len(own) == 1 else indent)}^"
     if len(error.quoted) <= _MOST_QUOTED:
         block += f"\n      | with its macros: {error.quoted}\n      | {' ' * (len('with its macros: ') + error.offset)}^"

@@ -80,7 +80,7 @@ def folders(stand_ins: StandIns | None) -> list[Path]:
 
 def wheel_folders(entries: Sequence[str]) -> list[Path]:
     """Where below these entries of Python's path wheels of NVIDIA's keep headers of CUDA's libraries."""
-    folders = [found for entry in entries for found in sorted(Path(entry or ".", "nvidia").glob("*/include"))]
+    folders = [include for entry in entries for include in sorted(Path(entry or ".", "nvidia").glob("*/include"))]
     return [folder for folder in dict.fromkeys(folders) if any(folder.glob("cu[brfs]*.h"))]
 
 

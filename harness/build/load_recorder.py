@@ -159,8 +159,8 @@ class Recorder:
         except Exception as error:
             certain = self._certain(self._refused(error, self.log[len(log):]), kind, key, arguments)
             if certain:
-                told = dict.fromkeys(as_told(each) for found in certain.values() for each in found)
-                raise _Refused("\n".join(told)) from error
+                lines = dict.fromkeys(as_told(each) for errors in certain.values() for each in errors)
+                raise _Refused("\n".join(lines)) from error
             self._speaker.begin_again()
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
@@ -173,12 +173,12 @@ class Recorder:
             return False, None
 
     def _build_and_load(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
-        said = self.folder / key / "compiler.log"
+        log_path = self.folder / key / "compiler.log"
         try:
-            with printed_to(said):
+            with printed_to(log_path):
                 return real(**_own_lists(arguments))
         finally:
-            self.log += said.read_text(errors="replace")
+            self.log += log_path.read_text(errors="replace")
 
     def _compile_only(
         self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
@@ -193,11 +193,11 @@ class Recorder:
             raise NotCompiled("nvcc refused it", self.log, refused=came.refused)
         return CompiledStandIn(str(arguments.get("name")), came)
 
-    def _refused(self, error: Exception, said: str) -> Mapping[str, str]:
+    def _refused(self, error: Exception, log: str) -> Mapping[str, str]:
         """What nvcc said for each architecture that it refused, where it was that which failed; torch has it in its log."""
         if isinstance(error, NotCompiled):
             return error.refused
-        return dict.fromkeys(self.sms, said) if self.nvcc is not None and isinstance(error, RuntimeError) else {}
+        return dict.fromkeys(self.sms, log) if self.nvcc is not None and isinstance(error, RuntimeError) else {}
 
     def _certain(
         self, refused: Mapping[str, str], kind: str, key: str, arguments: dict[str, Any]
@@ -238,7 +238,7 @@ class Recorder:
         if isinstance(module, CompiledStandIn):
             name = str(arguments.get("name"))
             came = object.__getattribute__(module, "_came")
-            refused = {sm: why_refused(said) for sm, said in came.refused.items()}
+            refused = {sm: why_refused(output) for sm, output in came.refused.items()}
             self.files |= dependencies.local(came.read, self.folder, self.nvcc)
             self.extensions.append({
                 **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,

@@ -60,18 +60,18 @@ def without_room(folders: Iterable[Path]) -> Verdict | None:
     return None
 
 
-def machine_fault(said: str, folders: Iterable[Path]) -> Verdict | None:
-    """The verdict on a process that failed with the words `said`, where it failed for what the machine lacks.
+def machine_fault(output: str, folders: Iterable[Path]) -> Verdict | None:
+    """The verdict on a process that failed with the words `output`, where it failed for what the machine lacks.
 
     `folders` are those that it wrote to, and the temporary one besides. None where its words name no such fault, or the
     machine has none.
     """
-    found = None
-    if any(sign in said for sign in _COMPILER_SIGNS):
-        found = without_compiler()
-    if found is None and any(sign in said for sign in _DISK_SIGNS):
-        found = without_room([*folders, Path(tempfile.gettempdir())])
-    return found
+    verdict = None
+    if any(sign in output for sign in _COMPILER_SIGNS):
+        verdict = without_compiler()
+    if verdict is None and any(sign in output for sign in _DISK_SIGNS):
+        verdict = without_room([*folders, Path(tempfile.gettempdir())])
+    return verdict
 
 
 def _words(command: str) -> list[str]:

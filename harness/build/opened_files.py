@@ -47,13 +47,13 @@ class OpenedFiles:
         modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         paths = self._opened | {file for file in modules if isinstance(file, str)}
         sizes = {path: os.path.getsize(path) for path in map(self._real, paths) if self._is_own(path)}
-        found, left_bytes = [], _MOST_BYTES
+        smallest_paths, left_bytes = [], _MOST_BYTES
         for path in sorted(sizes, key=lambda each: (sizes[each], each))[:_MOST_FILES]:
             left_bytes -= sizes[path]
             if left_bytes < 0:
                 break
-            found.append(path)
-        return found
+            smallest_paths.append(path)
+        return smallest_paths
 
     def _heed(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(arguments[0], (str, bytes, os.PathLike)):

@@ -100,8 +100,8 @@ def _judge(
     kernels = kernel_reports(log)
     verdict = None
     if answer["failure"] is not None:
-        said = f"{answer['failure']['message']}\n{answer['failure'].get('log', '')}\n{log}"
-        verdict = machine_fault(said, [private.parent]) or _failure(answer["failure"], log, candidate, generated)
+        output = f"{answer['failure']['message']}\n{answer['failure'].get('log', '')}\n{log}"
+        verdict = machine_fault(output, [private.parent]) or _failure(answer["failure"], log, candidate, generated)
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
         reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
@@ -185,9 +185,9 @@ def _failure(
             )
             reason += f"\nwithout that header: {without}" if without else ""
             return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, reason)
-        told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
+        explanation = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
         first_line = message.strip().splitlines()[0] if message.strip() else kind
-        reason = told or f"{candidate.path.name}: {first_line}"
+        reason = explanation or f"{candidate.path.name}: {first_line}"
         return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
     place = f"{candidate.path.name}:{failure['line']}" if failure.get("line") else candidate.path.name
     return Verdict(Status.BUILD_FAILED, _FAILURE_CODES[kind], f"{place}: {message}")
@@ -202,13 +202,13 @@ def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[Bu
     """What was built. Raises ValueError for more than any candidate builds."""
     if len(entries) > MOST_EXTENSIONS:
         raise ValueError(f"{len(entries)} extensions, where {MOST_EXTENSIONS} are the most")
-    found = tuple(_extension(each, private) for each in entries)
-    size_bytes = sum(each.path.stat().st_size for each in found)
+    extensions = tuple(_extension(each, private) for each in entries)
+    size_bytes = sum(each.path.stat().st_size for each in extensions)
     if size_bytes > _MOST_EXTENSION_BYTES:
         raise ValueError(
             f"extensions of {size_bytes / 1e9:.1f} GB, where {_MOST_EXTENSION_BYTES / 1e9:.1f} are the most"
         )
-    return found
+    return extensions
 
 
 def _files(named: Sequence[Any]) -> list[str]:
@@ -216,13 +216,13 @@ def _files(named: Sequence[Any]) -> list[str]:
     paths = sorted({str(path) for path in named})
     if len(paths) > _MOST_FILES:
         raise ValueError(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
-    found = [path for path in paths if Path(path).is_file()]
-    size_bytes = sum(Path(path).stat().st_size for path in found)
+    files = [path for path in paths if Path(path).is_file()]
+    size_bytes = sum(Path(path).stat().st_size for path in files)
     if size_bytes > _MOST_FILE_BYTES:
         raise ValueError(
             f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {_MOST_FILE_BYTES / 1e9:.1f} are the most"
         )
-    return found
+    return files
 
 
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
@@ -239,12 +239,12 @@ def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
 
 def _generated(private: Path) -> dict[str, str]:
     """Read the files that the compilers were fed, for finding the way from their lines to the candidate's."""
-    found = {}
+    text_by_path = {}
     paths = sorted([*(private / "build").glob("*/main.cpp"), *(private / "build").glob("*/cuda.cu")])
     for path in paths[:_MOST_GENERATED]:
         if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES:
-            found[str(path)] = path.read_text(encoding="utf-8", errors="replace")
-    return found
+            text_by_path[str(path)] = path.read_text(encoding="utf-8", errors="replace")
+    return text_by_path
 
 
 def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compiled: bool) -> str:

@@ -66,19 +66,19 @@ def read_steps(dryrun: str, object_file: str) -> Steps | None:
     for line in dryrun.splitlines():
         if not line.startswith(_MARK):
             return None
-        told = line.removeprefix(_MARK).strip()
-        assigned, filtered = _ASSIGNED.fullmatch(told), _FILTERED.fullmatch(told)
+        step = line.removeprefix(_MARK).strip()
+        assigned, filtered = _ASSIGNED.fullmatch(step), _FILTERED.fullmatch(step)
         if assigned and not commands:
             environment[assigned[1]] = assigned[2]
         elif filtered:
             dependencies = filtered[1]
-        elif not told.startswith("rm "):
-            commands.append(told)
+        elif not step.startswith("rm "):
+            commands.append(step)
     by_kind: dict[str, list[str]] = {}
     for command in commands:
         by_kind.setdefault(_kind(command), []).append(command)
     expected = {"preprocess": 2, "cudafe++": 1, **dict.fromkeys(_OF_DEVICE, 1), "compile": 1}
-    if {kind: len(found) for kind, found in by_kind.items()} != expected:
+    if {kind: len(group) for kind, group in by_kind.items()} != expected:
         return None
     front_end, last = by_kind["cudafe++"][0], by_kind["compile"][0]
     ids = {name for command in (front_end, *by_kind["cicc"]) for name in _MODULE_ID_FILE.findall(command)}
@@ -116,17 +116,17 @@ def compile_with(nvcc: str, arguments: Sequence[str]) -> tuple[int, bytes] | Non
     object_file = arguments[arguments.index("-o") + 1]
     place = tempfile.mkdtemp(prefix="side_by_side_")
     try:
-        told = subprocess.run(
+        dryrun = subprocess.run(
             [nvcc, *arguments, "--dryrun"], env={**os.environ, "TMPDIR": place}, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, check=False,
         )
-        steps = read_steps(os.fsdecode(told.stderr), object_file) if told.returncode == 0 else None
+        steps = read_steps(os.fsdecode(dryrun.stderr), object_file) if dryrun.returncode == 0 else None
         if steps is None or not steps.module_id_file.startswith(f"{place}/"):
             return None
         Path(steps.module_id_file).write_text(_module_id(steps, arguments))
-        code, said = _carried_out(steps, object_file)
+        code, output = _carried_out(steps, object_file)
         # A compiler that was killed, or could not be started, says nothing of the source.
-        return None if code and b"error" not in said else (code, said)
+        return None if code and b"error" not in output else (code, output)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -136,16 +136,16 @@ def _carried_out(steps: Steps, object_file: str) -> tuple[int, bytes]:
         host, device = pool.map(lambda row: _run(row, steps.environment), (steps.host, steps.device))
     if host[0]:  # nvcc would not have come to the device's row
         return host
-    said = host[1] + device[1]
+    output = host[1] + device[1]
     if device[0]:
-        return device[0], said
+        return device[0], output
     _keep_cubin(steps, object_file)
     if steps.dependencies is not None:
         first, second = (Path(part).read_text(errors="surrogateescape") for part in steps.parts)
         rule = f"{first.rstrip()} \\\n{second.partition(': ')[2]}"
         Path(steps.dependencies).write_text(rule, errors="surrogateescape")
     code, last = _run([steps.last], steps.environment)
-    return code, said + last
+    return code, output + last
 
 
 def _keep_cubin(steps: Steps, object_file: str) -> None:
@@ -159,16 +159,16 @@ def _keep_cubin(steps: Steps, object_file: str) -> None:
 
 def _run(commands: Sequence[str], assigned: Mapping[str, str]) -> tuple[int, bytes]:
     """The exit code of the first that fails, or 0, and what they said up to there."""
-    said = b""
+    output = b""
     for command in commands:
         ran = subprocess.run(
             command, shell=True, env={**os.environ, **assigned}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             check=False,
         )
-        said += ran.stdout
+        output += ran.stdout
         if ran.returncode:
-            return ran.returncode, said
-    return 0, said
+            return ran.returncode, output
+    return 0, output
 
 
 def _module_id(steps: Steps, arguments: Sequence[str]) -> str:

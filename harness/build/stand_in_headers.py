@@ -139,30 +139,30 @@ def headers_of(texts: Iterable[str], folders: Sequence[Path]) -> list[str]:
     A header is looked for beside whoever includes it, too. Those of the compilers and of PyTorch are not below, and not
     found.
     """
-    found: dict[Path, str] = {}
+    text_by_path: dict[Path, str] = {}
     wanted = [(name, folders) for text in texts for name in _INCLUDE.findall(text)]
     while wanted:
         name, places = wanted.pop()
         path = next((place / name for place in places if (place / name).is_file()), None)
-        if path is None or path.resolve() in found:
+        if path is None or path.resolve() in text_by_path:
             continue
-        text = found[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
+        text = text_by_path[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
         wanted += [(inner, [path.parent, *folders]) for inner in _INCLUDE.findall(text)]
-    return list(found.values())
+    return list(text_by_path.values())
 
 
 def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
     """The headers of those of `named` that are operators, by their path, without the context they bring along."""
     # relu_, sum_out and zeros_symint lie in the headers of relu, sum and zeros.
     named = {each for name in named for each in (name, name.rstrip("_"), _VARIANT.sub("", name))}
-    found = {}
+    header_by_path = {}
     for name in sorted(named):
         path = torch_include / "ATen" / "ops" / f"{name}.h"
         if path.is_file():
-            found[f"ATen/ops/{name}.h"] = "#pragma GCC system_header\n" + _CONTEXT_LINE.sub(
+            header_by_path[f"ATen/ops/{name}.h"] = "#pragma GCC system_header\n" + _CONTEXT_LINE.sub(
                 "", path.read_text(encoding="utf-8")
             )
-    return found
+    return header_by_path
 
 
 def _named(text: str) -> set[str]:
@@ -182,10 +182,12 @@ def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
     made = factories.read_text(encoding="utf-8")
     named, words = _named(text), set(_WORD.findall(text))
     words -= _OF_MANY_MEANINGS - named
-    found = {block[1] for block in _FACTORY.finditer(made)}
-    if not {"empty", "zeros", "from_blob", "tensor"} <= found or set(re.findall(r"at::Tensor (\w+)\(", made)) - found:
+    factory_names = {block[1] for block in _FACTORY.finditer(made)}
+    if not {"empty", "zeros", "from_blob", "tensor"} <= factory_names or (
+        set(re.findall(r"at::Tensor (\w+)\(", made)) - factory_names
+    ):
         return None, set()
-    named |= found & words
+    named |= factory_names & words
     blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in words]
     headers = [header for header, asking in _BY_WORD.items() if words & set(asking)]
     core = "".join([
@@ -198,7 +200,8 @@ def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
         *(block.replace("autograd::make_variable(", "slim::made(") for block in blocks),
         # One that is only missing would let torch:: fall through to at::, where another header has it, and that one forgets
         # requires_grad; a macro may piece its name together.
-        *(f"template <typename... T> at::Tensor {name}(T&&...) = delete;\n" for name in sorted(found - words)), "}\n",
+        *(f"template <typename... T> at::Tensor {name}(T&&...) = delete;\n" for name in sorted(factory_names - words)),
+        "}\n",
         names[0],
         "namespace torch {\nusing NoGradGuard = at::NoGradGuard;\nusing AutoGradMode = at::AutoGradMode;\n}\n",
     ])

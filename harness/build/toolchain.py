@@ -85,10 +85,10 @@ def parse_architectures(text: str) -> tuple[str, ...]:
     """Read what --arch takes: "80,90a,100" → ("8.0", "9.0a", "10.0"). Raises InputError for what is none."""
     archs = []
     for word in filter(None, re.split(r"[\s,;]+", text)):
-        found = re.fullmatch(r"(?:sm_|compute_)?(\d+)\.?(\d)([af]?)", word)
-        if found is None:
+        match = re.fullmatch(r"(?:sm_|compute_)?(\d+)\.?(\d)([af]?)", word)
+        if match is None:
             raise InputError(f"--arch {word} is no architecture", hint="Write them like --arch 80,90a,100")
-        archs.append(f"{found[1]}.{found[2]}{found[3]}")
+        archs.append(f"{match[1]}.{match[2]}{match[3]}")
     if not archs:
         raise InputError("--arch names no architecture", hint="Write them like --arch 80,90a,100")
     return tuple(dict.fromkeys(archs))
@@ -128,13 +128,13 @@ def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> 
 
 
 def _environment() -> tuple[tuple[str, str], ...]:
-    found = [(name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)]
-    for name, value in tuple(found):
+    variables = [(name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)]
+    for name, value in tuple(variables):
         if name in _NAME_A_COMPILER:
             # As nvcc does, which takes a folder for the place of its g++.
             program = os.path.join(value, "g++") if os.path.isdir(value) else value
-            found.append((f"{name} --version", _output(program, "--version")))
-    return tuple(found)
+            variables.append((f"{name} --version", _output(program, "--version")))
+    return tuple(variables)
 
 
 def find_host_compiler() -> str | None:
@@ -157,8 +157,8 @@ def _find_nvcc() -> str | None:
     for place in places:
         if (place / program).is_file():
             return str(place / program)
-    if found := shutil.which("nvcc"):
-        return found
+    if path := shutil.which("nvcc"):
+        return path
     wheels = [folder for entry in sys.path for folder in sorted(Path(entry or ".", "nvidia").glob("*/bin"))]
     for place in [Path("/usr/local/cuda/bin"), *wheels]:
         if (place / program).is_file():
@@ -178,8 +178,8 @@ def _real_name(cxx: str | None) -> str | None:
 
 
 def _version(program: str | None, pattern: str) -> str | None:
-    found = re.search(pattern, _output(program, "--version")) if program else None
-    return found.group(1) if found else None
+    match = re.search(pattern, _output(program, "--version")) if program else None
+    return match.group(1) if match else None
 
 
 @functools.lru_cache(maxsize=8)
@@ -197,15 +197,15 @@ def _driver() -> str | None:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return None
-    found = re.search(r"Kernel Module\D*([\d.]+)", text)
-    return found.group(1) if found else None
+    match = re.search(r"Kernel Module\D*([\d.]+)", text)
+    return match.group(1) if match else None
 
 
 def _torch_version() -> str:
     """As torch.__version__ says, with the build's own part (2.13.0+cu130), which the package's metadata may lack."""
-    found = re.search(r"^__version__\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
-    if found is not None:
-        return found[1]
+    match = re.search(r"^__version__\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
+    if match is not None:
+        return match[1]
     import importlib.metadata  # with half of `email`: a mistake in a run would wait for it
 
     try:
@@ -226,8 +226,8 @@ def _version_file() -> str:
 
 
 def _torch_cuda() -> str | None:
-    found = re.search(r"^cuda\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(r"^cuda\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
+    return match.group(1) if match else None
 
 
 @functools.lru_cache(maxsize=1)

@@ -340,16 +340,16 @@ class CudaBench:
         return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}
 
     def _identify(self) -> DeviceIdentity:
-        found = self._properties
-        uuid = str(found.uuid)
+        properties = self._properties
+        uuid = str(properties.uuid)
         return DeviceIdentity(
             kind="cuda",
-            name=found.name,
+            name=properties.name,
             uuid=uuid if uuid.startswith("GPU-") else f"GPU-{uuid}",
-            sm=f"{found.major}.{found.minor}",
-            sm_count=found.multi_processor_count,
-            l2_bytes=found.L2_cache_size,
-            memory_bytes=found.total_memory,
+            sm=f"{properties.major}.{properties.minor}",
+            sm_count=properties.multi_processor_count,
+            l2_bytes=properties.L2_cache_size,
+            memory_bytes=properties.total_memory,
             driver=self._nvml.driver(),
             cuda=torch.version.cuda,
             torch=torch.__version__,

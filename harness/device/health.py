@@ -59,8 +59,8 @@ class Health:
 
     def note_waiting_worker(self) -> None:
         """Take what others hold beyond what they held before for what a worker holds that waits with the GPU open."""
-        found = self._bytes_of_others() - self._held_bytes
-        self._waiting_bytes = found if 0 <= found <= _MOST_WAITING_BYTES else None
+        added_bytes = self._bytes_of_others() - self._held_bytes
+        self._waiting_bytes = added_bytes if 0 <= added_bytes <= _MOST_WAITING_BYTES else None
 
     def has_room_for_waiting(self) -> bool:
         """Whether half of the memory is free, and what a waiting worker holds of it is known."""

@@ -43,12 +43,14 @@ def examine() -> list[Finding]:
     except subprocess.TimeoutExpired as expired:
         printed, last = _text(expired.stdout), ""
         ending = f"did not end within {_TRIAL_LIMIT_S} s"
-    found = [Finding(**json.loads(line)) for line in printed.splitlines() if line.startswith('{"name"')]
+    trial_findings = [Finding(**json.loads(line)) for line in printed.splitlines() if line.startswith('{"name"')]
     if ending is not None:
-        name = "GPU trial" if found else "PyTorch"
-        said = f": {last[:300]}" if last else ""
-        found.append(Finding(name, MISSING, f"looking at it {ending}{said}", None if found else _TORCH_HINT))
-    return found
+        name = "GPU trial" if trial_findings else "PyTorch"
+        detail = f": {last[:300]}" if last else ""
+        trial_findings.append(
+            Finding(name, MISSING, f"looking at it {ending}{detail}", None if trial_findings else _TORCH_HINT)
+        )
+    return trial_findings
 
 
 def main() -> None:
@@ -85,18 +87,18 @@ def _gpu_findings(index: int) -> Iterator[Finding]:
 
     from harness.device.nvml import Nvml
 
-    found = torch.cuda.get_device_properties(index)
+    properties = torch.cuda.get_device_properties(index)
     label = f"cuda:{index}"
-    memory, cache = bytes_text(found.total_memory), bytes_text(found.L2_cache_size)
-    cores = f"{found.multi_processor_count} SMs, {memory}, {cache} of L2"
-    yield Finding(label, OK, f"{found.name}, sm_{found.major}{found.minor}, {cores}")
-    nvml = Nvml(str(found.uuid))
+    memory, cache = bytes_text(properties.total_memory), bytes_text(properties.L2_cache_size)
+    cores = f"{properties.multi_processor_count} SMs, {memory}, {cache} of L2"
+    yield Finding(label, OK, f"{properties.name}, sm_{properties.major}{properties.minor}, {cores}")
+    nvml = Nvml(str(properties.uuid))
     if nvml.present:
         yield Finding(f"{label} NVML", OK, f"driver {nvml.driver()}{_reading_text(nvml.telemetry(set()))}")
     else:
         text = "not available: no clocks, temperatures or throttle reasons, and heat is not noticed"
         yield Finding(f"{label} NVML", NOTE, text, "pip install nvidia-ml-py")
-    yield from _trials_alone(index, label, str(found.uuid))
+    yield from _trials_alone(index, label, str(properties.uuid))
 
 
 def _reading_text(reading: Telemetry) -> str:

@@ -71,10 +71,10 @@ def bytecode_finding() -> Finding | None:
 
 def advice_on_bytecode() -> str | None:
     """What to type before the next run, in one line; None where there is nothing to gain, or no right to write there."""
-    found = bytecode_finding()
-    if found is None or not os.access(_torch_folder(), os.W_OK):
+    advice = bytecode_finding()
+    if advice is None or not os.access(_torch_folder(), os.W_OK):
         return None
-    return f"each run begins seconds later than it could, as PyTorch has no compiled bytecode here; once: {found.hint}"
+    return f"each run begins seconds later than it could, as PyTorch has no compiled bytecode here; once: {advice.hint}"
 
 
 def _torch_folder() -> str | None:

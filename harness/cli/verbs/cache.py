@@ -49,10 +49,10 @@ def run(options: argparse.Namespace) -> int:
 
 def age_s(text: str) -> float:
     """An age like 30d, 12h or 2w in seconds. Raises InputError for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if match is None:
         raise InputError(f"{text!r} is no age", hint="Write it like 30d, 12h or 2w")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def size_text(size_bytes: float) -> str:

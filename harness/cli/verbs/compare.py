@@ -88,8 +88,8 @@ def _leave(
         _write(options.junit, as_junit(compared, stopped, gated=bool(options.fail_on)) + "\n", "w", "--junit")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        told = ["", *(f"- **{line}**" for line in gate_lines)] if gate_lines else []
-        text = "\n".join([drawn(compared, "markdown", None, show=show), *told]) + "\n\n"
+        bullets = ["", *(f"- **{line}**" for line in gate_lines)] if gate_lines else []
+        text = "\n".join([drawn(compared, "markdown", None, show=show), *bullets]) + "\n\n"
         _write(Path(summary), text, "a", "GITHUB_STEP_SUMMARY")
 
 
@@ -153,7 +153,7 @@ def _only_one(run: ResultFile, named: Path, notes: list[str]) -> InputError:
         hint = f"`{PROGRAM} compare {others[-1]} {run.path}` compares two runs on one device"
     else:
         hint = "Name a second CSV, or a folder with the results of several devices"
-    found = f"{run.device_name}, {run.utc}"
+    label = f"{run.device_name}, {run.utc}"
     more = f"; and {len(notes) - 1} more" if len(notes) > 1 else ""
     passed_over = f"; {notes[0]}{more}" if notes else ""
-    return InputError(f"there is one run here ({found}), so nothing to compare{passed_over}", named, hint=hint)
+    return InputError(f"there is one run here ({label}), so nothing to compare{passed_over}", named, hint=hint)

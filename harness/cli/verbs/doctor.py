@@ -37,14 +37,14 @@ def gather() -> list[Finding]:
     tried = gpu.examine()
     on_gpu = any(each.name.startswith("cuda:") for each in tried)
     toolchain = find_toolchain(None)
-    found = [
+    findings = [
         host.python_finding(), *tried, bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
         host.cxx_finding(toolchain),
         host.ninja_finding(), host.triton_finding(on_gpu=on_gpu), host.cuobjdump_finding(on_gpu=on_gpu),
         host.sanitizer_finding(on_gpu=on_gpu), host.profiler_finding(on_gpu=on_gpu),
         host.core_watch_finding(on_gpu=on_gpu), host.sandbox_finding(), host.cache_finding(), host.disk_finding(),
     ]
-    return [each for each in found if each is not None]
+    return [each for each in findings if each is not None]
 
 
 def runs_on(findings: Sequence[Finding]) -> str | None:

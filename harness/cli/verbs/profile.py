@@ -36,20 +36,20 @@ def run(options: argparse.Namespace) -> int:
     from harness.runs.profile import profile
 
     with open_progress(silent=options.json) as progress:
-        found = profile(problem, candidate, options.device, settings, progress, options.wait)
-    sizes = sizes_text(found.sizes)
+        profiled = profile(problem, candidate, options.device, settings, progress, options.wait)
+    sizes = sizes_text(profiled.sizes)
     if options.json:
         print(json.dumps({
             "candidate": candidate.name, "problem": problem.name, "sizes": sizes, "mode": problem.mode,
-            "parameters": candidate.parameters, "device_name": found.device.name, "uuid": found.device.uuid,
-            "trouble": found.read.trouble, "kernels": kernels_json(found.read.kernels),
+            "parameters": candidate.parameters, "device_name": profiled.device.name, "uuid": profiled.device.uuid,
+            "trouble": profiled.read.trouble, "kernels": kernels_json(profiled.read.kernels),
         }))
-    elif found.read.trouble:
-        print(f"{candidate.name}: no counters were read: {found.read.trouble}", file=sys.stderr)
+    elif profiled.read.trouble:
+        print(f"{candidate.name}: no counters were read: {profiled.read.trouble}", file=sys.stderr)
     else:
-        title = " · ".join(filter(None, (_name(candidate), problem.name, sizes, found.device.name, "one cold call")))
-        print(render(title, found.read.kernels, **terminal.fitting(sys.stdout)))
-    return EXIT_NOTHING_RAN if found.read.trouble else 0
+        title = " · ".join(filter(None, (_name(candidate), problem.name, sizes, profiled.device.name, "one cold call")))
+        print(render(title, profiled.read.kernels, **terminal.fitting(sys.stdout)))
+    return EXIT_NOTHING_RAN if profiled.read.trouble else 0
 
 
 def _name(candidate: Candidate) -> str:

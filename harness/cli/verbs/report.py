@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
         for note in page.notes:
             print(f"note: {note}")
         counts = ((page.problems, "problem"), (len(gathered.runs), "run"), (page.entries, "row"))
-        told = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
-        print(f"Report: {shown(out)} ({size / 1e6:.1f} MB: {told})")
+        counts_text = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
+        print(f"Report: {shown(out)} ({size / 1e6:.1f} MB: {counts_text})")
     if options.open:
         webbrowser.open(out.resolve().as_uri())
     return 0

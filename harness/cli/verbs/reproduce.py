@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Make the launch again and write its tensors. Returns 0, whether it failed again or not."""
-    found = find_record(options.candidate, options.results)
-    evidence = _evidence_of(found)
-    problem = _problem_of(found, evidence, options.problem)
-    candidate = _candidate_of(found, evidence, problem, options.file)
-    device = options.device or ("cpu" if found.record.on_cpu else "cuda:0")
+    newest = find_record(options.candidate, options.results)
+    evidence = _evidence_of(newest)
+    problem = _problem_of(newest, evidence, options.problem)
+    candidate = _candidate_of(newest, evidence, problem, options.file)
+    device = options.device or ("cpu" if newest.record.on_cpu else "cuda:0")
     check_device_name(device)
     settings = load_settings(options.config)
     path = options.out or Path(f"{candidate.name}.reproduced.pt")
     if not path.parent.is_dir():
         raise InputError("there is no such folder to write to", path.parent, hint="Choose another file with --out FILE")
-    notes = _changed(found, problem, candidate)
+    notes = _changed(newest, problem, candidate)
     require_torch()
     prestart()
     from harness.report.progress import open_progress
@@ -55,43 +55,49 @@ def run(options: argparse.Namespace) -> int:
     failed_again = made.verdict.status is not Status.OK
     if options.json:
         print(json.dumps({
-            "csv": shown(found.path), "candidate": candidate.name, "file": shown(path), "failed_again": failed_again,
+            "csv": shown(newest.path), "candidate": candidate.name, "file": shown(path), "failed_again": failed_again,
             "status": made.verdict.status.value, "reason_code": made.verdict.reason_code.value,
             "reason": made.verdict.reason or None, "same_inputs": made.same_inputs, "notes": notes,
             "evidence": made.evidence and made.evidence.to_json(),
         }))
     else:
-        print("\n".join(_text(found, made, notes, path)))
+        print("\n".join(_text(newest, made, notes, path)))
     return 0
 
 
-def _evidence_of(found: Found) -> Evidence:
-    evidence = evidence_in(read_samples(found.path, found.record))
+def _evidence_of(newest: Found) -> Evidence:
+    evidence = evidence_in(read_samples(newest.path, newest.record))
     if evidence is not None:
         return evidence
-    record = found.record
+    record = newest.record
     if record.status in (Status.OK, Status.CHECKED):
         hint = "Name one that is incorrect, imprecise or rejected"
-        raise InputError(f"{record.candidate} is {record.status.value} in {shown(found.path)}: no launch of it failed", hint=hint)
+        raise InputError(
+            f"{record.candidate} is {record.status.value} in {shown(newest.path)}: no launch of it failed", hint=hint
+        )
     if record.status in NEVER_LAUNCHED:
         hint = f"Type {PROGRAM} show {record.candidate} for what was said of it"
-        said = f"{record.candidate} is {record.status.value} in {shown(found.path)}: there is no launch to make again"
-        raise InputError(said, hint=hint)
-    said = f"nothing is kept of a launch of {record.candidate} ({record.status.value}) in {shown(found.path)}"
+        message = (
+            f"{record.candidate} is {record.status.value} in {shown(newest.path)}: there is no launch to make again"
+        )
+        raise InputError(message, hint=hint)
+    message = f"nothing is kept of a launch of {record.candidate} ({record.status.value}) in {shown(newest.path)}"
     hint = "Run it again: only verdicts that rest on one launch have a recipe, and only since this version"
-    raise InputError(said, hint=hint)
+    raise InputError(message, hint=hint)
 
 
-def _problem_of(found: Found, evidence: Evidence, named: Path | None) -> Problem:
-    path = named or Path(evidence.paths.get("problem", found.record.problem))
-    problem = load_problem(find_problem(path if path.exists() or named else Path(found.record.problem)))
-    return in_mode(problem, found.record.mode)
+def _problem_of(newest: Found, evidence: Evidence, named: Path | None) -> Problem:
+    path = named or Path(evidence.paths.get("problem", newest.record.problem))
+    problem = load_problem(find_problem(path if path.exists() or named else Path(newest.record.problem)))
+    return in_mode(problem, newest.record.mode)
 
 
-def _candidate_of(found: Found, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
+def _candidate_of(newest: Found, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
     path = named or Path(evidence.paths.get("candidate", ""))
     if named is None and not path.is_file():
-        path = _first_file(problem.candidate_folders, found.record.candidate + (problem.form.suffix if problem.form else ".py"))
+        path = _first_file(
+            problem.candidate_folders, newest.record.candidate + (problem.form.suffix if problem.form else ".py")
+        )
     if not path.is_file():
         raise InputError("there is no such candidate file", shown(path), hint="Name it with --file FILE")
     return read_candidate(path, form=problem.form)
@@ -102,18 +108,20 @@ def _first_file(folders: Sequence[Path], name: str) -> Path:
     return next((folder / name for folder in folders if (folder / name).is_file()), folders[0] / name)
 
 
-def _changed(found: Found, problem: Problem, candidate: Candidate) -> list[str]:
+def _changed(newest: Found, problem: Problem, candidate: Candidate) -> list[str]:
     notes = []
-    if found.record.source_hash != candidate.source_hash:
+    if newest.record.source_hash != candidate.source_hash:
         notes.append(f"{shown(candidate.path)} has changed since that run: this is the file as it is now")
-    if found.record.problem_hash != problem.hash:
+    if newest.record.problem_hash != problem.hash:
         notes.append(f"{shown(problem.path)} or its reference has changed since that run")
     return notes
 
 
-def _text(found: Found, made: Reproduction, notes: list[str], path: Path) -> list[str]:
-    before = f"{found.record.status.value}{f' ({found.record.reason_code.value})' if found.record.reason_code else ''}"
-    lines = [f"Then:  {before}: {(found.record.reason or '').splitlines()[0] if found.record.reason else ''}"]
+def _text(newest: Found, made: Reproduction, notes: list[str], path: Path) -> list[str]:
+    before = (
+        f"{newest.record.status.value}{f' ({newest.record.reason_code.value})' if newest.record.reason_code else ''}"
+    )
+    lines = [f"Then:  {before}: {(newest.record.reason or '').splitlines()[0] if newest.record.reason else ''}"]
     if made.verdict.status is Status.OK:
         lines.append("Again: right this time. It hangs on more than the inputs: a race, or what earlier calls left.")
     else:

@@ -18,11 +18,11 @@ def run(options: argparse.Namespace) -> int:
     """Print the scores, device by device. Raises InputError for what holds no results."""
     gc.disable()  # as in compare: everything that is read lives until the end
     runs, notes = find_runs(options.paths, history=True)
-    found = scores_of(runs)
+    scores = scores_of(runs)
     if options.json:
-        print(json.dumps({"csv": [shown(each.path) for each in runs], "notes": notes, "scores": score_json(found)}))
+        print(json.dumps({"csv": [shown(each.path) for each in runs], "notes": notes, "scores": score_json(scores)}))
         return 0
     for note in notes:
         print(note, file=sys.stderr)
-    print(score_text(found, terminal.width_of(sys.stdout)))
+    print(score_text(scores, terminal.width_of(sys.stdout)))
     return 0

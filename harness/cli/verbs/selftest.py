@@ -110,24 +110,26 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
             link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
-        found = run_corpus(cases, devices, options.out, progress, link, options.wait)
-    kept = matrix.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
+        findings = run_corpus(cases, devices, options.out, progress, link, options.wait)
+    kept = matrix.keep(findings.rows, findings.controls[0], findings.folder, whole=not (options.only or options.skip))
     if options.write:
         matrix.write(options.write, kept)
     if options.json:
-        print(json.dumps(_as_json(found)))
+        print(json.dumps(_as_json(findings)))
     else:
-        told = [_table(found.rows), "", *found.sentences, "", *_reasons(found.rows), _where(found.csv_paths)]
-        print("\n".join(told))
-    if all(row.outcome == NOT_RUN for row in found.rows):
+        lines = [
+            _table(findings.rows), "", *findings.sentences, "", *_reasons(findings.rows), _where(findings.csv_paths),
+        ]
+        print("\n".join(lines))
+    if all(row.outcome == NOT_RUN for row in findings.rows):
         return EXIT_NOTHING_RAN
-    return 0 if found.as_expected else EXIT_NOT_AS_EXPECTED
+    return 0 if findings.as_expected else EXIT_NOT_AS_EXPECTED
 
 
-def _as_json(found: Findings) -> dict[str, Any]:
+def _as_json(findings: Findings) -> dict[str, Any]:
     return {
-        "csv": list(map(str, found.csv_paths)), "as_expected": found.as_expected,
-        "totals": found.sentences, "rows": [asdict(row) for row in found.rows],
+        "csv": list(map(str, findings.csv_paths)), "as_expected": findings.as_expected,
+        "totals": findings.sentences, "rows": [asdict(row) for row in findings.rows],
     }
 
 

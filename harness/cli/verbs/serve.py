@@ -114,8 +114,8 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
         source = Path(job["path"]) if "path" in job else job["source"]
         asked = {name: job.get(name) for name in ("name", "mode", "baseline")} | {"config": job.get("config", config)}
         asked |= {name: job[name] for name in ("check_only", "budget_s") if name in job}
-        found = evaluate(job["problem"], source, **asked)
-        return {"id": job.get("id"), **found.to_json()}
+        evaluation = evaluate(job["problem"], source, **asked)
+        return {"id": job.get("id"), **evaluation.to_json()}
     except HarnessError as error:
         kind = "input" if isinstance(error, InputError) else "machine"
         return {"id": _id_of(job, line), "error": {"kind": kind, "message": str(error)}}

@@ -15,20 +15,20 @@ from harness.results.samples import compiler_reports, evidence_in, read_samples
 
 def run(options: argparse.Namespace) -> int:
     """Print the newest record of what `options.candidate` names. Raises InputError when there is none."""
-    found = find_record(options.candidate, options.results)
-    samples = read_samples(found.path, found.record)
+    newest = find_record(options.candidate, options.results)
+    samples = read_samples(newest.path, newest.record)
     evidence = evidence_in(samples)
     if options.json:
         print(json.dumps({
-            "csv": shown(found.path), "others": [shown(each) for each in found.others],
-            "at_other_sizes": [each.to_json() for each in found.at_other_sizes],
-            "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
+            "csv": shown(newest.path), "others": [shown(each) for each in newest.others],
+            "at_other_sizes": [each.to_json() for each in newest.at_other_sizes],
+            "record": newest.record.to_json(), "evidence": evidence and evidence.to_json(),
             "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
             "compiler": compiler_reports(samples), "clocks": samples.get("clocks"),
         }))
         return 0
     print(render(
-        found.record, samples, evidence, path=found.path, others=found.others, at_other_sizes=found.at_other_sizes,
+        newest.record, samples, evidence, path=newest.path, others=newest.others, at_other_sizes=newest.at_other_sizes,
         **terminal.fitting(sys.stdout),
     ))
     return 0

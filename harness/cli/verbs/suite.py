@@ -106,8 +106,8 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
     problems = [each.problem for each in loaded if each.problem is not None]
     if not is_suite(options.problem):  # one problem with --resume: its folder is its own, as without
         [only_one] = problems
-        found = find_candidates(only_one.candidate_folders, options.only, options.skip, only_one.form)
-        return {only_one.path: rivals_of(only_one.baseline, found)}
+        candidates = find_candidates(only_one.candidate_folders, options.only, options.skip, only_one.form)
+        return {only_one.path: rivals_of(only_one.baseline, candidates)}
     if options.candidates is None:
         files = {problem.name: own_files(problem) for problem in problems}
     else:
@@ -117,7 +117,7 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
             names = ", ".join(path.name for path in owned.nobodys[:5]) + (" …" if len(owned.nobodys) > 5 else "")
             files_of = f"{len(owned.nobodys)} file{'s' if len(owned.nobodys) > 1 else ''}"
             _say(options, f"belong to none of the problems by their names: {names} ({files_of})")
-    names = {path.stem for found in files.values() for path in found}
+    names = {path.stem for candidates in files.values() for path in candidates}
     if not names:
         where = shown(options.candidates) if options.candidates else "candidates/"
         raise NothingToRun(f"{where} has no candidate for any of these {len(problems)} problems: a candidate lies in a "

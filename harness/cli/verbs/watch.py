@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     for flag in ("resume", "sanitize", "arch", "strict", "devices", "ray", "energy", "extra_times"):
         if getattr(options, flag):
-            said = f"--{flag.replace('_', '-')} goes with a run that ends, not with --watch"
-            raise InputError(said, hint="Leave one of the two out")
+            message = f"--{flag.replace('_', '-')} goes with a run that ends, not with --watch"
+            raise InputError(message, hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)
@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
 
     def find() -> list[Path]:
         try:
-            found = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
-            return [candidate.path for candidate in rivals_of(problem.baseline, found)]
+            candidates = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
+            return [candidate.path for candidate in rivals_of(problem.baseline, candidates)]
         except (NothingToRun, InputError):
             return []  # a folder that is empty for now, or a glob that nothing matches yet
 
@@ -116,16 +116,16 @@ class _Watch:
 
     def _judge_next(self, queue: CandidateQueue[Evaluation]) -> None:
         try:
-            found = queue.judge_next(within_s=_POLL_S)
+            evaluation = queue.judge_next(within_s=_POLL_S)
         except HarnessError as error:
             self._tell(str(error))
             return
-        if found is None:
+        if evaluation is None:
             return
-        if found.record.reason_code is ReasonCode.SAVED_MEANWHILE:
-            self._saved.forget(found.record.candidate)  # a row of it as it is now comes next
+        if evaluation.record.reason_code is ReasonCode.SAVED_MEANWHILE:
+            self._saved.forget(evaluation.record.candidate)  # a row of it as it is now comes next
             return
-        self._board.add(found.record, self._saved.candidates, is_last=not queue.left)
+        self._board.add(evaluation.record, self._saved.candidates, is_last=not queue.left)
 
     def _saved_meanwhile(self) -> list[Candidate]:
         """What was saved since the last look; a file that is seen to change is looked at a second time."""
