@@ -137,9 +137,9 @@ def candidate_of(
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
-    except SourceFault as found:
-        quoted = _quoted_line(source, found.line)
-        fault = f"{path.name}:{found.line}: {found.message}{quoted}"
+    except SourceFault as source_fault:
+        quoted = _quoted_line(source, source_fault.line)
+        fault = f"{path.name}:{source_fault.line}: {source_fault.message}{quoted}"
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
@@ -162,10 +162,10 @@ def read_baseline(path: Path) -> OwnBaseline:
         raise InputError("there is no such file of a baseline", shown(path), hint=hint)
     if path.suffix != ".py":
         raise InputError("a baseline is a .py file with class ModelNew", shown(path))
-    found = read_candidate(path)
-    if found.fault is not None:
-        raise InputError(f"the baseline {found.fault.removeprefix('?')}")  # that of a refused name in a table
-    return OwnBaseline(**{each.name: getattr(found, each.name) for each in fields(found)})
+    candidate = read_candidate(path)
+    if candidate.fault is not None:
+        raise InputError(f"the baseline {candidate.fault.removeprefix('?')}")  # that of a refused name in a table
+    return OwnBaseline(**{each.name: getattr(candidate, each.name) for each in fields(candidate)})
 
 
 def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -220,12 +220,12 @@ def _beside(folder: str, changed_ns: int) -> Mapping[str, tuple[Path, ...]]:
         names = [name for name in os.listdir(folder) if name.endswith(".py") and name[0] not in "_."]
     except OSError:
         names = []
-    found: dict[str, tuple[Path, ...]] = {}
+    paths_by_form: dict[str, tuple[Path, ...]] = {}
     for path in (Path(folder, name) for name in names):
         if fault_of_name(path.stem) is None:
             for form in forms_of(path.stem):
-                found[form] = (*found.get(form, ()), path)
-    return found
+                paths_by_form[form] = (*paths_by_form.get(form, ()), path)
+    return paths_by_form
 
 
 def _changed_ns(path: Path) -> int:
@@ -356,13 +356,13 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, where: str)
     matched: set[str] = set()
     for glob in globs:
         pattern = glob.removesuffix(".py")
-        found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-        if not found:
+        matches = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+        if not matches:
             guess = nearest(pattern, names) or _nearest_beginning(pattern, names)
             hint = f"Did you mean '{guess}'?" if guess else f"There {'is' if len(names) == 1 else 'are'} " \
                 f"{listed(names)}."
             raise InputError(f"{flag} '{glob}' matches no candidate in {where}", hint=hint)
-        matched.update(found)
+        matched.update(matches)
     return matched
 
 
@@ -382,10 +382,10 @@ def _without_model_new(names: ModuleNames, source: str, file_name: str) -> str |
     runs = "the harness runs the class named ModelNew"
     if not source.strip():
         return f"{file_name}: the file is empty; {runs}"
-    found = nearest("ModelNew", names.classes) or next(iter(names.classes), None)
-    if found is None:
+    class_name = nearest("ModelNew", names.classes) or next(iter(names.classes), None)
+    if class_name is None:
         return f"{file_name}: found no class; {runs}"
-    return f"{file_name}:{names.classes[found]}: found class {found}; {runs}"
+    return f"{file_name}:{names.classes[class_name]}: found class {class_name}; {runs}"
 
 
 def _quoted_line(source: str, line: int) -> str:

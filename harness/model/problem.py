@@ -241,10 +241,10 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
         try:
             if formula.evaluate(sizes) > 0:
                 continue
-            said = f"--sizes {at}: the formula '{formula.text}' is not positive there"
+            message = f"--sizes {at}: the formula '{formula.text}' is not positive there"
         except FormulaError as error:
-            said = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
-        raise InputError(said, problem.path)
+            message = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
+        raise InputError(message, problem.path)
     return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
 
 
@@ -274,8 +274,8 @@ def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:
     """The problem files in `problems_dir`, sorted by name. Raises InputError when there is none."""
     folder = Path(problems_dir)
     if not folder.is_dir():
-        found = "is a file, not a folder of problems" if folder.exists() else "no such folder of problems"
-        raise InputError(found, folder)
+        message = "is a file, not a folder of problems" if folder.exists() else "no such folder of problems"
+        raise InputError(message, folder)
     files = files_in(folder, YAML_SUFFIXES)
     if not files:
         hint = "A problem is NAME.yaml beside its reference NAME.py."
@@ -354,19 +354,19 @@ def read_sizes(texts: Sequence[str], timed: Mapping[str, int]) -> list[dict[str,
 
 def _one(text: str, timed: Mapping[str, int]) -> dict[str, int]:
     example = ",".join(f"{name}={value}" for name, value in timed.items())
-    found: dict[str, int] = {}
+    given_sizes: dict[str, int] = {}
     for part in _parts(text):
         name, equals, number = part.partition("=")
         if not equals or not re.fullmatch(r"[0-9]+", number) or int(number) < 1:
-            said = f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1"
-            raise InputError(said, hint=f"As in --sizes {example}")
+            message = f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1"
+            raise InputError(message, hint=f"As in --sizes {example}")
         if name not in timed:
             hint = hint_for(name, list(timed), "Its sizes are")
             raise InputError(f"--sizes {text}: '{name}' is no size of this problem", hint=hint)
-        if name in found:
+        if name in given_sizes:
             raise InputError(f"--sizes {text} gives {name} twice", hint=f"As in --sizes {example}")
-        found[name] = int(number)
-    return {name: found.get(name, value) for name, value in timed.items()}
+        given_sizes[name] = int(number)
+    return {name: given_sizes.get(name, value) for name, value in timed.items()}
 
 
 def _parts(text: str) -> list[str]:

@@ -130,11 +130,11 @@ def from_rung(rung: Candidate, name: str, problem: str) -> str:
                 line = lines[named.lineno - 1].encode()
                 replaced = line[: named.col_offset] + f'"{own}"'.encode() + line[named.end_col_offset :]
                 lines[named.lineno - 1] = replaced.decode()
-    said = f"{name}: begun as a copy of {rung.name}; write here what it adds to that."
+    heading = f"{name}: begun as a copy of {rung.name}; write here what it adds to that."
     if ast.get_docstring(tree) is None:
-        return f'"""{said}"""\n\n' + "".join(lines)
+        return f'"""{heading}"""\n\n' + "".join(lines)
     first = tree.body[0].lineno - 1
-    lines[first] = re.sub(r'("""|\'\'\'|"|\')', lambda quotes: f"{quotes[0]}{said}\n\n", lines[first], count=1)
+    lines[first] = re.sub(r'("""|\'\'\'|"|\')', lambda quotes: f"{quotes[0]}{heading}\n\n", lines[first], count=1)
     return "".join(lines)
 
 
@@ -196,11 +196,11 @@ def _rung(word: str, problem: Problem) -> Candidate:
     folders = [problem.candidates_dir, *problem.more_candidates]
     folders += [each / problem.name for each in folders_of("candidates")]
     holding = [folder for folder in dict.fromkeys(folders) if any(folder.glob("*.py"))]
-    found = {each.name: each for each in (find_candidates(holding) if holding else ())}
-    if word.removesuffix(".py") not in found:
-        hint = hint_for(word.removesuffix(".py"), list(found), "There are")
+    candidates = {each.name: each for each in (find_candidates(holding) if holding else ())}
+    if word.removesuffix(".py") not in candidates:
+        hint = hint_for(word.removesuffix(".py"), list(candidates), "There are")
         raise InputError(f"there is no candidate '{word}' to begin from", hint=hint)
-    return found[word.removesuffix(".py")]
+    return candidates[word.removesuffix(".py")]
 
 
 def checked_name(name: str) -> str:

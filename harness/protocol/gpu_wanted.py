@@ -11,6 +11,6 @@ _SIGNS = (
 )
 
 
-def wants_gpu(said: str) -> bool:
+def wants_gpu(message: str) -> bool:
     """Whether an exception's words say so."""
-    return any(sign in said for sign in _SIGNS)
+    return any(sign in message for sign in _SIGNS)

@@ -57,16 +57,16 @@ class _Products(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types_, arguments=(), named=None):
         named = named or {}
-        found = _product_in(function, arguments, named)
+        call = _product_in(function, arguments, named)
         made = None
-        if found is not None:
-            place = found.shape, self._made[found.shape]
-            self._made[found.shape] += 1
+        if call is not None:
+            place = call.shape, self._made[call.shape]
+            self._made[call.shape] += 1
             with torch._C.DisableTorchFunction():  # whoever watches the model is to see the model's own calls only
-                made = self.compute(found, place)
+                made = self.compute(call, place)
         return function(*arguments, **named) if made is None else made
 
-    def compute(self, found: _Product, place: Place) -> torch.Tensor | None:
+    def compute(self, call: _Product, place: Place) -> torch.Tensor | None:
         """What the call returns, or None where PyTorch shall compute it."""
         raise NotImplementedError
 
@@ -80,8 +80,8 @@ class Search(_Products):
         super().__init__()
         self.held: dict[Place, Held] = {}
 
-    def compute(self, found: _Product, place: Place) -> None:
-        held = _worth_it(found.a, found.b)
+    def compute(self, call: _Product, place: Place) -> None:
+        held = _worth_it(call.a, call.b)
         if held is not None:
             self.held[place] = held
 
@@ -93,12 +93,12 @@ class _LeftOut(_Products):
         super().__init__()
         self._held, self._sound = held, sound
 
-    def compute(self, found: _Product, place: Place) -> torch.Tensor | None:
+    def compute(self, call: _Product, place: Place) -> torch.Tensor | None:
         held = self._held.get(place)
         if held is None:
             return None
-        self._sound.append(held.holds_all_of(found.a, found.b))
-        return found.finish(product(found.a, found.b, held.pieces))
+        self._sound.append(held.holds_all_of(call.a, call.b))
+        return call.finish(product(call.a, call.b, held.pieces))
 
 
 def without(held: Mapping[Place, Held], sound: list[torch.Tensor]) -> contextlib.AbstractContextManager[Any]:
@@ -121,18 +121,18 @@ def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any
     if named:  # addmm with factors
         return None
     if function is aten.mm.default:
-        found = _Product(*arguments, lambda made: made)
+        call = _Product(*arguments, lambda made: made)
     elif function is aten.addmm.default:
         added, *factors = arguments
-        found = _Product(*factors, lambda made: made.add_(added))
+        call = _Product(*factors, lambda made: made.add_(added))
     elif function is aten.bmm.default and arguments[0].shape[0] == 1:
-        found = _Product(*[each[0] for each in arguments], lambda made: made[None])
+        call = _Product(*[each[0] for each in arguments], lambda made: made[None])
     else:
         return None
-    for each in (found.a, found.b):
+    for each in (call.a, call.b):
         if each.dtype != torch.float64 or type(each) not in (torch.Tensor, torch.nn.Parameter):
             return None
         if each.layout != torch.strided:
             return None
-    least = limits_of(found.a.device.type).product_size
-    return found if math.prod(found.shape) >= least**3 and min(found.shape) >= least / 2 else None
+    least = limits_of(call.a.device.type).product_size
+    return call if math.prod(call.shape) >= least**3 and min(call.shape) >= least / 2 else None

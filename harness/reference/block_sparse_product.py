@@ -71,17 +71,17 @@ def held_by(a: torch.Tensor, b: torch.Tensor, block: int) -> Held | None:
     (m, k), n = a.shape, b.shape[1]
     high, deep, wide = (math.ceil(size / block) for size in (m, k, n))
     of_a, of_b = _table(magnitudes[:high * deep], deep), _table(magnitudes[high * deep:], wide)
-    found, columns_of_a, rows_of_b = [], [], []
+    pieces, columns_of_a, rows_of_b = [], [], []
     for index in range(deep):
         rows, columns = _hull([line[index] for line in of_a]), _hull(of_b[index])
         if rows and columns:
             inner = slice(index * block, min((index + 1) * block, k))
-            found.append(Piece(_elements(rows, block, m), inner, _elements(columns, block, n)))
+            pieces.append(Piece(_elements(rows, block, m), inner, _elements(columns, block, n)))
         # Where one of the two holds nothing it must stay so, and the other may hold anything.
         columns_of_a.append(_within(rows if rows and columns else range(high if rows else 0), high))
         rows_of_b.append(_within(columns if rows and columns else range(0 if rows else wide), wide))
     may_hold = [held for line in zip(*columns_of_a) for held in line] + [held for line in rows_of_b for held in line]
-    return Held(block, _joined(found), torch.tensor(may_hold, device=a.device))
+    return Held(block, _joined(pieces), torch.tensor(may_hold, device=a.device))
 
 
 def product(a: torch.Tensor, b: torch.Tensor, pieces: Sequence[Piece]) -> torch.Tensor:

@@ -60,9 +60,9 @@ def judge_launches(
         launches = [replace(each, truth=_without_small_scales(each.truth)) for each in launches]
     own = [list(zip(each.outputs, each.truth.outputs, each.truth.scales)) for each in launches]
     eager = [list(zip(each.truth.eager, each.truth.outputs, each.truth.scales)) for each in launches]
-    found = iter(differences([output for of_launch in (*own, *eager) for output in of_launch]))
-    of_own = [list(islice(found, len(of_launch))) for of_launch in own]
-    of_eager = [list(islice(found, len(of_launch))) for of_launch in eager]
+    remaining = iter(differences([output for of_launch in (*own, *eager) for output in of_launch]))
+    of_own = [list(islice(remaining, len(of_launch))) for of_launch in own]
+    of_eager = [list(islice(remaining, len(of_launch))) for of_launch in eager]
     return [
         _judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)
     ]
@@ -128,7 +128,8 @@ def _judged(
     """The figures of one launch; `own` and `of_eager` (empty where eager was not run) say how its outputs differ."""
     inputs, truth, outputs = launch.inputs, launch.truth, launch.outputs
     own = [
-        _either(found, got, eager) for found, got, eager in zip(own, outputs, truth.eager or [None] * len(outputs))
+        _either(difference, got, eager)
+        for difference, got, eager in zip(own, outputs, truth.eager or [None] * len(outputs))
     ]
     judge = _by_terms if reference.terms is not None else _by_allowances
     eager = _spreads(of_eager, reference) if truth.eager else None
@@ -208,8 +209,8 @@ def _spreads(of_eager: Sequence[Difference], reference: Reference) -> list[Sprea
     ]
 
 
-def _either(found: Difference, got: torch.Tensor, eager: torch.Tensor | None) -> Difference:
+def _either(difference: Difference, got: torch.Tensor, eager: torch.Tensor | None) -> Difference:
     """An output equal to strict eager to the bit is right, whatever float64 says (a branch on a rounded value)."""
-    if eager is not None and math.isinf(found.max_u) and torch.equal(got, eager):
+    if eager is not None and math.isinf(difference.max_u) and torch.equal(got, eager):
         return _SAME
-    return found
+    return difference

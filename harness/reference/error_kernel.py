@@ -139,10 +139,10 @@ class ErrorKernel:
         ]
         figures: list[RawFigures | None] = [None] * len(compared)
         if readable:
-            found = torch.empty(len(readable), self._blocks, _FIGURES, dtype=torch.float64, device=self._device)
-            for number, of_blocks in zip(readable, found.unbind()):
+            block_figures = torch.empty(len(readable), self._blocks, _FIGURES, dtype=torch.float64, device=self._device)
+            for number, of_blocks in zip(readable, block_figures.unbind()):
                 self._queue(compared[number], *scales[number], of_blocks)
-            for number, of_launch in zip(readable, worst_of_blocks(found.cpu())):
+            for number, of_launch in zip(readable, worst_of_blocks(block_figures.cpu())):
                 figures[number] = of_launch
         return figures
 
@@ -153,11 +153,11 @@ class ErrorKernel:
         )
 
 
-def worst_of_blocks(found: torch.Tensor) -> list[RawFigures]:
-    """What the blocks found together, for each output; `found` is float64 (outputs, blocks, 6) on the host."""
-    errors, positions = found[..., 0], found[..., 1]
+def worst_of_blocks(figures: torch.Tensor) -> list[RawFigures]:
+    """What the blocks found together, for each output; `figures` is float64 (outputs, blocks, 6) on the host."""
+    errors, positions = figures[..., 0], figures[..., 1]
     worst = torch.where(errors == errors.amax(dim=1, keepdim=True), positions, math.inf).argmin(dim=1)
-    of_worst, sums = found[torch.arange(len(found)), worst, :4].tolist(), found[..., 4:].sum(dim=1).tolist()
+    of_worst, sums = figures[torch.arange(len(figures)), worst, :4].tolist(), figures[..., 4:].sum(dim=1).tolist()
     return [
         RawFigures(max_u, square_sum, int(position), got, expected, int(lost))
         for (max_u, position, got, expected), (square_sum, lost) in zip(of_worst, sums)

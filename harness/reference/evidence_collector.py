@@ -72,7 +72,7 @@ def _worst(
     """
     allowed_u = [bounds.max_u] + ([bounds.rms_u] if bounds.rms_u is not None else [])
     for limit_u in allowed_u:
-        worst, found = 0.0, None
+        worst, mistakes = 0.0, None
         for number, (got, expected, scale) in enumerate(zip(outputs, truth.outputs, truth.scales)):
             if only not in (None, number):
                 continue
@@ -80,9 +80,9 @@ def _worst(
                 continue
             wrong, largest = errors_over(got, expected, scale, limit_u)
             if largest > max(limit_u, worst):
-                worst, found = largest, mistakes_in(number, got, expected, scale, wrong, limit_u)
-        if found is not None:
-            return found
+                worst, mistakes = largest, mistakes_in(number, got, expected, scale, wrong, limit_u)
+        if mistakes is not None:
+            return mistakes
     return None
 
 
@@ -127,13 +127,13 @@ def _first(
     got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None, wrong: torch.Tensor
 ) -> tuple[WrongElement, ...]:
     """The first wrong elements in row-major order, searched piece by piece: all may take more room than the output."""
-    flat, found = wrong.flatten(), []
+    flat, positions = wrong.flatten(), []
     for start in range(0, flat.numel(), _SEARCHED_AT_ONCE):
-        found += (flat[start : start + _SEARCHED_AT_ONCE].nonzero().flatten()[:MOST_ELEMENTS] + start).tolist()
-        if len(found) >= MOST_ELEMENTS:
+        positions += (flat[start : start + _SEARCHED_AT_ONCE].nonzero().flatten()[:MOST_ELEMENTS] + start).tolist()
+        if len(positions) >= MOST_ELEMENTS:
             break
     elements = []
-    for position in found[:MOST_ELEMENTS]:
+    for position in positions[:MOST_ELEMENTS]:
         index = tuple(int(each) for each in torch.unravel_index(torch.tensor(position), got.shape))
         error = element_errors(got[index], expected[index], None if scale is None else scale[index])
         values = (jsonable(each.item()) for each in (got[index], expected[index], error))

@@ -308,8 +308,8 @@ def _least(inputs: InputSet) -> torch.Tensor:
 
 def _storages(tensors: Sequence[torch.Tensor]) -> dict[int, int]:
     """The storages of all that have elements, by address, with their bytes."""
-    found = [tensor.untyped_storage() for tensor in tensors if tensor.numel()]
-    return {storage.data_ptr(): storage.nbytes() for storage in found}
+    storages = [tensor.untyped_storage() for tensor in tensors if tensor.numel()]
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
 def _bytes_of(truth: Truth) -> int:

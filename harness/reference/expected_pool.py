@@ -47,14 +47,14 @@ class Ready:
         draws = self._drawn.get(family.name)
         if not draws:
             return None
-        found = draws.pop()
-        self._taken[id(found[0])] = found
-        return found[0]
+        draw = draws.pop()
+        self._taken[id(draw[0])] = draw
+        return draw[0]
 
     def truth_of(self, inputs: InputSet) -> Truth | None:
         """The truth of inputs that were taken; None for any others."""
-        found = self._taken.pop(id(inputs), None)
-        return None if found is None else found[1]
+        draw = self._taken.pop(id(inputs), None)
+        return None if draw is None else draw[1]
 
     @property
     def count(self) -> int:

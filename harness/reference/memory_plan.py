@@ -157,16 +157,16 @@ def slices_wanted(sizes: CallSizes, available_bytes: int) -> int:
 
 def sentence_of(plan: MemoryPlan) -> str:
     """What is done to have room, in words that follow "with"; "nothing given up" for a full plan."""
-    said = []
+    measures = []
     if plan.tight:
-        said.append("one launch at a time, its inputs drawn again where they are needed")
+        measures.append("one launch at a time, its inputs drawn again where they are needed")
     elif plan.launches < MOST_LAUNCHES:
-        said.append(f"at most {plan.launches - 1} timed launches in a row")
+        measures.append(f"at most {plan.launches - 1} timed launches in a row")
     if plan.slices > 1:
-        said.append(f"expected outputs in {plan.slices} slices")
+        measures.append(f"expected outputs in {plan.slices} slices")
     if plan.on_host:
-        said.append("outputs in host memory while they are compared")
-    return ", ".join(said) or "nothing given up"
+        measures.append("outputs in host memory while they are compared")
+    return ", ".join(measures) or "nothing given up"
 
 
 def memory_notes(plan: MemoryPlan, lacked_launches: bool) -> list[str]:

@@ -70,12 +70,12 @@ def spread_of_sums(
     """The spread of each output of `evaluate`, which runs a model under a mode, around what it returns by itself."""
     plain = [tensor.clone() for tensor in evaluate(contextlib.nullcontext())]
     few = any(tensor.is_floating_point() and tensor.numel() < ROW_ELEMENTS for tensor in plain)
-    found = []
+    spreads = []
     for seed in range(_TIMES_OF_FEW if few else 1):
         moved = evaluate(PerturbedSums(unit, seed))
         moved = [each.double() if each.is_floating_point() else each for each in moved]
-        found.append([_in_units(each, unit) for each in spread_between(moved, plain)])
-    return [pooled(of_output) for of_output in zip(*found)]
+        spreads.append([_in_units(each, unit) for each in spread_between(moved, plain)])
+    return [pooled(of_output) for of_output in zip(*spreads)]
 
 
 def _in_units(spread: Spread | None, unit: float) -> Spread | None:

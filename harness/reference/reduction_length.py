@@ -100,10 +100,10 @@ def _contracted(arguments: Sequence[Any]) -> int:
 
 def _tensors_in(values: Sequence[Any]) -> list[torch.Tensor]:
     """The tensors among arguments, and in lists of them."""
-    found = []
+    tensors = []
     for value in values:
-        found += _tensors_in(value) if isinstance(value, (list, tuple)) else [value] if _is_tensor(value) else []
-    return found
+        tensors += _tensors_in(value) if isinstance(value, (list, tuple)) else [value] if _is_tensor(value) else []
+    return tensors
 
 
 def _is_tensor(value: Any) -> bool:

@@ -149,10 +149,10 @@ def _refuse_form(
 
 def refuse_other_shapes(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec], path: Path) -> None:
     """Raise InputError where the outputs of one draw have other shapes than those of the first, `specs`."""
-    found = [tuple(tensor.shape) for tensor in tensors]
+    shapes = [tuple(tensor.shape) for tensor in tensors]
     known = [spec.shape for spec in specs]
-    if found != known:
-        one, other = next(((a, b) for a, b in zip(known, found) if a != b), (len(known), len(found)))
+    if shapes != known:
+        one, other = next(((a, b) for a, b in zip(known, shapes) if a != b), (len(known), len(shapes)))
         raise InputError(
             f"Model of the reference returns an output whose shape follows the values of its inputs: {one} for one draw, "
             f"{other} for another", path, hint="Return a tensor of one shape: pad it, and return how much of it counts",
@@ -180,22 +180,22 @@ def call_to_call_u(
     random: `call64` is a call in float64, where rounding is no longer seen and chance is. Where there is none, two calls may
     differ by as much as sums of that length may.
     """
-    found = _distances(first, call())
-    if not any(found):
-        return tuple(found)
+    gaps = _distances(first, call())
+    if not any(gaps):
+        return tuple(gaps)
     if call64 is not None:
         is_random = max(_distances(call64(), call64(), unit=error_unit("float32"))) > _RANDOM_U
     else:
-        is_random = max(found) > fp32_bounds(0.0, 0.0, float(longest_sum), exact=False).max_u
+        is_random = max(gaps) > fp32_bounds(0.0, 0.0, float(longest_sum), exact=False).max_u
     if is_random:
         raise InputError(
-            f"Model of the reference is random: two calls on the same inputs differ by {max(found):.3g} u (dropout in "
+            f"Model of the reference is random: two calls on the same inputs differ by {max(gaps):.3g} u (dropout in "
             "train mode? a state that is drawn, or kept from call to call?)", path,
             hint="Call self.eval() at the end of __init__, or leave the random part out",
         )
     for _ in range(_CALLS - 2):
-        found = [max(pair) for pair in zip(found, _distances(first, call()))]
-    return tuple(found)
+        gaps = [max(pair) for pair in zip(gaps, _distances(first, call()))]
+    return tuple(gaps)
 
 
 def seconds_of(call: Callable[[], object], device: torch.device, *, times: int = 2) -> float:

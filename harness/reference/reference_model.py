@@ -290,10 +290,10 @@ class Reference:
         and one in the end where blocks of zeros were left out.
         """
         known = [self._ready.truth_of(inputs) for inputs in sets]
-        found = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
-        for truth in found if not any(inputs.is_slice for inputs in sets) else ():
+        truths = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
+        for truth in truths if not any(inputs.is_slice for inputs in sets) else ():
             self._shaped(truth.outputs)
-        made = iter(found)
+        made = iter(truths)
         return [next(made) if truth is None else truth for truth in known]
 
     def make_ready(self, families: Sequence[Family], room_bytes: float) -> float:

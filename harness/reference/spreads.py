@@ -59,11 +59,11 @@ def spread_between(own: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -
 
 def pooled(spreads: Sequence[Spread | None]) -> Spread | None:
     """Several spreads of one output as one: the largest of all, and the root mean square over all."""
-    found = [each for each in spreads if each is not None]
-    if not found:
+    known = [each for each in spreads if each is not None]
+    if not known:
         return None
     return Spread(
-        max(each.max_u for each in found), math.sqrt(sum(each.rms_u**2 for each in found) / len(found))
+        max(each.max_u for each in known), math.sqrt(sum(each.rms_u**2 for each in known) / len(known))
     )
 
 

@@ -102,15 +102,15 @@ def _errors(errors: Any) -> list[str]:
     for each in errors if isinstance(errors, list) else []:
         if isinstance(each, dict):
             families = by_sizes.setdefault(str(each.get("sizes")), {})
-            found, allowed = each.get("max_u"), each.get("allowed_max_u")
+            max_u, allowed = each.get("max_u"), each.get("allowed_max_u")
             before = families.get(str(each.get("family")), (0.0, 0.0))[0]
-            if str(each.get("family")) not in families or found is None or (before is not None and found > before):
-                families[str(each.get("family"))] = (found, allowed)
+            if str(each.get("family")) not in families or max_u is None or (before is not None and max_u > before):
+                families[str(each.get("family"))] = (max_u, allowed)
     return [
         f"{sizes}: " + ", ".join(
-            f"{family} {'inf' if found is None else terminal.units_text(found)}"
+            f"{family} {'inf' if max_u is None else terminal.units_text(max_u)}"
             + ("" if allowed is None else f"/{terminal.units_text(allowed)}")
-            for family, (found, allowed) in families.items()
+            for family, (max_u, allowed) in families.items()
         )
         for sizes, families in by_sizes.items()
     ]
@@ -146,14 +146,14 @@ def _passes(record: Record) -> str:
 
 def _clocks(record: Record, samples: Mapping[str, Any]) -> str:
     """A call by each clock that saw it; where they are far apart, a note of the row says so."""
-    found = ThreeClocks.in_samples(samples)
-    if found is None:
+    clocks = ThreeClocks.in_samples(samples)
+    if clocks is None:
         return ""
     return _joined(*(
         f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
-            (found.events_us, limits_of(record.device_kind or "cuda").whose_clock),
-            (found.traced_us, "under the profiler, one call"),
-            (found.wall_us, "by the judge's clock, less the harness's own steps"),
+            (clocks.events_us, limits_of(record.device_kind or "cuda").whose_clock),
+            (clocks.traced_us, "under the profiler, one call"),
+            (clocks.wall_us, "by the judge's clock, less the harness's own steps"),
         ) if time_us
     ))
 

@@ -83,9 +83,9 @@ def difference_text(difference: Difference) -> str:
     holders: dict[str, list[str]] = {}
     for run, value in enumerate(difference.values):
         holders.setdefault("not recorded" if value is None else value, []).append(letter(run))
-    told = [f"{_letters(who)}: {text}" for text, who in list(holders.items())[:_MOST_RUNS]]
+    shown_values = [f"{_letters(who)}: {text}" for text, who in list(holders.items())[:_MOST_RUNS]]
     more = [f"and {len(holders) - _MOST_RUNS} other values"] if len(holders) > _MOST_RUNS else []
-    return f"{difference.group}: {difference.name}: " + "; ".join(told + more)
+    return f"{difference.group}: {difference.name}: " + "; ".join(shown_values + more)
 
 
 def name_text(compared: Compared, row: Row) -> str:
@@ -109,10 +109,10 @@ def _unmatched(case: Case) -> list[str]:
     texts = []
     for each in case.unmatched:
         if each.edited:
-            found = [f"{letter(run)} has {(record.source_hash or '?')[:8]}, {result_text(record)}"
-                     for run, record in each.found]
+            versions = [f"{letter(run)} has {(record.source_hash or '?')[:8]}, {result_text(record)}"
+                        for run, record in each.found]
             texts.append(f"{each.name}: its source was edited, so it is not joined (--by name joins it): "
-                         + "; ".join(found))
+                         + "; ".join(versions))
         else:
             texts += [f"{each.name}: only in {letter(run)} ({result_text(record)})" for run, record in each.found]
     return texts
@@ -257,17 +257,17 @@ def across_remarks(compared: Compared, across: Across) -> list[str]:
     """Below the table of devices: geometric means, who changed places, why a row has no speedup."""
     remarks = []
     if across.means and len(across.shared) > 1:
-        told = [f"{letter(run)} {terminal.ratio_text(mean.estimate, mean.lo, mean.hi)}"
-                for run, mean in across.means.items()]
+        phrases = [f"{letter(run)} {terminal.ratio_text(mean.estimate, mean.lo, mean.hi)}"
+                   for run, mean in across.means.items()]
         over = [f"{letter(run)} over {letter(across.runs[0])} {terminal.ratio_text(each.estimate, each.lo, each.hi)}"
                 for run, each in across.against.items()]
         remarks.append(f"geometric mean speedup over the {len(across.shared)} candidates that all have: "
-                       f"{', '.join(told)}; {', '.join(over)}")
+                       f"{', '.join(phrases)}; {', '.join(over)}")
     if across.shared:
         moved = across.moved
-        told = [f"{name} ({', '.join(f'{across.places[run][name]} in {letter(run)}' for run in across.runs)})"
-                for name in moved]
-        remarks.append(f"places among those: {'; '.join(told)}" if moved else "places among those: the same on all")
+        phrases = [f"{name} ({', '.join(f'{across.places[run][name]} in {letter(run)}' for run in across.runs)})"
+                   for name in moved]
+        remarks.append(f"places among those: {'; '.join(phrases)}" if moved else "places among those: the same on all")
     return remarks + failed_remarks(across)
 
 
@@ -329,10 +329,10 @@ def figure_remarks(compared: Compared, across: Across, show: Sequence[Figure]) -
     rows, remarks = rows_with_baseline(across), []
     for run in across.runs:
         records = [record for record in _of(rows, run) if record is not None and record.status is Status.OK]
-        told = [f"{what} {_span(records, column)} {unit}" for what, column, unit in (
+        readings = [f"{what} {_span(records, column)} {unit}" for what, column, unit in (
             ("SM clock", "sm_mhz", "MHz"), ("memory clock", "mem_mhz", "MHz"), ("power limit", "power_limit_w", "W"),
         ) if any(getattr(record, column) for record in records)]
-        remarks.append(f"{letter(run)}: {', '.join(told) or 'no clock and no power limit were recorded'}")
+        remarks.append(f"{letter(run)}: {', '.join(readings) or 'no clock and no power limit were recorded'}")
     a, b = map(letter, across.runs[:2])
     remarks.append(f"{b}/{a} divides the figure of {b} by that of {a}; such a ratio has no interval, and clocks and power "
                    "limits are part of it")

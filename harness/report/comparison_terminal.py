@@ -94,22 +94,22 @@ def _pair_lines(compared: Compared, pair: Pair, width: int | None, color: bool) 
 
 def _history(compared: Compared, pairs: Sequence[Pair], width: int | None) -> list[str]:
     """One line for each earlier run in which anything changed."""
-    told = []
+    texts = []
     for pair in pairs:
         counts = Counter(change.verdict for row, change in pair.changes if change.verdict and not row.is_baseline)
         if set(counts) - {"SAME", "UNSURE"}:
             words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-            told.append(f"{letter(pair.run)} ({terminal.date_text(compared.joined.runs[pair.run].utc)}): {words}")
+            texts.append(f"{letter(pair.run)} ({terminal.date_text(compared.joined.runs[pair.run].utc)}): {words}")
     first = letter(pairs[0].reference)
-    lines = ["", f"  {len(told)} of {len(pairs)} runs between {first} and the last differ from {first}; the last ones:"
-             if told else f"  none of {len(pairs)} runs between {first} and the last differs from {first}"]
-    return lines + [line for text in told[-_MOST_RUNS:] for line in terminal.indented("  " + text, width)]
+    lines = ["", f"  {len(texts)} of {len(pairs)} runs between {first} and the last differ from {first}; the last ones:"
+             if texts else f"  none of {len(pairs)} runs between {first} and the last differs from {first}"]
+    return lines + [line for text in texts[-_MOST_RUNS:] for line in terminal.indented("  " + text, width)]
 
 
 def _of_several(compared: Compared, case: Case, width: int | None, show: Sequence[Figure]) -> list[str]:
-    found = [each for each in compared.across if each.case is case and len(each.runs) > 1]
+    comparisons = [each for each in compared.across if each.case is case and len(each.runs) > 1]
     lines: list[str] = []
-    for across in found:
+    for across in comparisons:
         if show and rows_with_baseline(across):
             tables, remarks = figure_tables(compared, across, show, width), figure_remarks(compared, across, show)
         elif across.rows:

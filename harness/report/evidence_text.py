@@ -43,8 +43,8 @@ def where_sentences(mistakes: Mistakes) -> list[str]:
         f"Wrong: {how_many}{percent} elements of {output}{shape} {mistakes.dtype}, off by more than "
         f"{terminal.units_text(mistakes.allowed_u)} u."
     ]
-    found = [text for text in (_triangle(mistakes), *_axes(mistakes)) if text]
-    return [*lines, f"Where: {'; '.join(found)}."] if found else lines
+    patterns = [text for text in (_triangle(mistakes), *_axes(mistakes)) if text]
+    return [*lines, f"Where: {'; '.join(patterns)}."] if patterns else lines
 
 
 def elements_table(mistakes: Mistakes) -> list[str]:

@@ -43,21 +43,21 @@ def _plain(command: str | None, problem: str, device_kind: str | None, chosen: b
 
 def _out_of(command: str | None) -> str | None:
     """The folder for results that a command names, if it is there."""
-    found = re.search(r" --out[ =]('[^']*'|\S+)", command or "")
-    folder = found.group(1).strip("'") if found else None
+    match = re.search(r" --out[ =]('[^']*'|\S+)", command or "")
+    folder = match.group(1).strip("'") if match else None
     return folder if folder and Path(folder).is_dir() else None
 
 
-def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
+def settle(changes: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
     """What to do about candidates that came out UNSURE against the run in `reference`: a command, then what to know."""
-    records = [record for record, _ in found]
+    records = [record for record, _ in changes]
     if all(record.config == "rigorous" for record in records):
         return [f"{PROGRAM} selftest   says which differences are real on this machine: rigorous could not tell"]
     lines = [then_compare(records, reference)]
-    if any("older" in change.too_wide for _, change in found):
+    if any("older" in change.too_wide for _, change in changes):
         lines.append("the older run's own intervals are wider than the margin: where its software is still there, run "
                      "the same command with that too, and compare the two new CSVs")
-    elif any(change.basis == "time" for _, change in found):
+    elif any(change.basis == "time" for _, change in changes):
         lines.append("with the software of the older run on this machine today, both would have one baseline")
     return lines
 

@@ -47,8 +47,8 @@ class Progress:
         """Say what became of a candidate or baseline; on which `device`, where there are several."""
         self._begin("")
         self._said.pop(name_on(device, record.candidate), None)
-        said = name_on(device or self._device, outcome_text(record))
-        self._line(said, terminal.STATUS_STYLES.get(record.status.value, "red"))
+        outcome = name_on(device or self._device, outcome_text(record))
+        self._line(outcome, terminal.STATUS_STYLES.get(record.status.value, "red"))
 
     def note(self, text: str) -> None:
         """Say something that belongs to no candidate."""

@@ -13,11 +13,11 @@ from harness.report.table import Column, table_text
 from harness.results.scores import THRESHOLDS, DeviceScores, Scores
 
 
-def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
+def score_text(devices: Sequence[DeviceScores], width: int | None = 140) -> str:
     """A table for each device, and below it what was not solved and what was left out."""
     blocks = []
-    names = Counter(each.device_name for each in found)
-    for each in found:
+    names = Counter(each.device_name for each in devices)
+    for each in devices:
         both = [each.of_problems, each.of_candidates]
         columns = [
             Column("", "left", ["best of each problem", "every candidate"]),
@@ -38,7 +38,7 @@ def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
     return "\n\n".join(blocks)
 
 
-def score_json(found: Sequence[DeviceScores]) -> list[dict[str, Any]]:
+def score_json(devices: Sequence[DeviceScores]) -> list[dict[str, Any]]:
     """The scores under stable keys; shares from 0 to 1, null where there is nothing to divide by."""
     return [
         {
@@ -48,7 +48,7 @@ def score_json(found: Sequence[DeviceScores]) -> list[dict[str, Any]]:
             "unshown": list(each.unshown), "baselines": list(each.over),
             "without_baseline": list(each.without_baseline),
         }
-        for each in found
+        for each in devices
     ]
 
 

@@ -53,7 +53,7 @@ def together(records: Iterable[Record]) -> list[Together]:
     for group in grouped(records):
         first = group[0]
         problems.setdefault((first.problem, first.dtype, first.mode), []).append(group)
-    found = []
+    summaries = []
     for groups in problems.values():
         if len(groups) > 1:
             names = dict.fromkeys(
@@ -63,8 +63,8 @@ def together(records: Iterable[Record]) -> list[Together]:
             means.sort(key=lambda each: (each.mean is None, -each.mean.estimate if each.mean else 0.0, each.name))
             sizes = tuple(group[0].sizes for group in groups)
             over = next((each.baseline for group in groups for each in group if each.baseline), "eager")
-            found.append(Together(groups[0][0].problem, sizes, tuple(means), over))
-    return found
+            summaries.append(Together(groups[0][0].problem, sizes, tuple(means), over))
+    return summaries
 
 
 def _mean(role: str, name: str, groups: Sequence[Sequence[Record]]) -> Mean:
@@ -86,9 +86,9 @@ def sizes_text(records: Iterable[Record], *, width: int | None = None, color: bo
     return [_block(each, width, color) for each in together(records)]
 
 
-def _block(found: Together, width: int | None, color: bool) -> str:
-    shown = [each for each in found.means if each.mean is not None]
-    title = f"{found.problem} · {len(found.sizes)} sizes together"
+def _block(summary: Together, width: int | None, color: bool) -> str:
+    shown = [each for each in summary.means if each.mean is not None]
+    title = f"{summary.problem} · {len(summary.sizes)} sizes together"
     lines = [paint(title, "bold", color), ""]
     if shown:
         columns = [
@@ -97,12 +97,13 @@ def _block(found: Together, width: int | None, color: bool) -> str:
                 terminal.ratio_text(each.mean.estimate, each.mean.lo, each.mean.hi) for each in shown
             ]),
             *(Column(sizes, "right", [terminal.ratio_text(each.records[place].speedup) for each in shown])
-              for place, sizes in enumerate(found.sizes)),
+              for place, sizes in enumerate(summary.sizes)),
         ]
         lines += [table_text(columns), ""]
-    legend = f"speedups over {found.over}; their geometric mean, with an interval from theirs, of what is ok at every size"
+    legend = f"speedups over {summary.over}; their geometric mean, with an interval from theirs, of what is ok at " \
+        "every size"
     lines += [paint(line, "dim", color) for line in terminal.indented(legend, width)]
-    left_out = [f"{each.name}: {each.missing}" for each in found.means if each.mean is None]
+    left_out = [f"{each.name}: {each.missing}" for each in summary.means if each.mean is None]
     lines += [line for text in left_out for line in terminal.indented(text, width)]
     return "\n".join(lines)
 

@@ -226,8 +226,8 @@ def _first_child_ends_well(server: ForkServer, sandbox: Sandbox) -> bool:
         if not ended:
             return False
         child.poll()
-        told = select.select([status_read], [], [], 0)[0]
-        return bool(told) and json.loads(os.read(status_read, 65536) or b"{}").get("status") == 0
+        readable = select.select([status_read], [], [], 0)[0]
+        return bool(readable) and json.loads(os.read(status_read, 65536) or b"{}").get("status") == 0
     except (OSError, ValueError, KeyError):
         return False
     finally:

@@ -65,13 +65,13 @@ def folders_and_files(top: Path) -> Iterator[os.DirEntry[str]]:
 def _emptied_of_files(folder: str) -> set[str]:
     """The names of the folders in `folder`, from which everything else was deleted."""
     _done(os.chmod, folder, _OPEN_TO_OWNER)
-    found = set()
+    folder_names = set()
     for entry in _entries(folder):
         if entry.is_dir(follow_symlinks=False):
-            found.add(entry.name)
+            folder_names.add(entry.name)
         else:
             _done(os.unlink, entry.path)
-    return found
+    return folder_names
 
 
 def _moved(source: str, target: str) -> None:
@@ -81,8 +81,8 @@ def _moved(source: str, target: str) -> None:
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            return list(found)
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError:
         return []
 

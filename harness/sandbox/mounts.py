@@ -60,15 +60,15 @@ def _remount(path: str, flags: int) -> None:
 
 def raw_devices() -> list[str]:
     """Return the disks and the raw memory in /dev, which root may open whatever is mounted read-only."""
-    found = []
+    paths = []
     for entry in os.scandir("/dev"):
         try:
             disk = stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
         except OSError:
             continue
         if disk or entry.name in ("mem", "kmem", "port"):
-            found.append(entry.path)
-    return found
+            paths.append(entry.path)
+    return paths
 
 
 def make_read_only(repository: str, view: Sequence[tuple[str, str]], *, own_shared_memory: bool) -> None:

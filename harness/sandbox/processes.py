@@ -12,11 +12,11 @@ from collections.abc import Iterable
 
 def parents() -> dict[int, int]:
     """Return the parent of every process that can be seen; empty where there is no /proc."""
-    found: dict[int, int] = {}
+    parent_of: dict[int, int] = {}
     try:
         names = os.listdir("/proc")
     except OSError:
-        return found
+        return parent_of
     for name in names:
         if not name.isdigit():
             continue
@@ -27,8 +27,8 @@ def parents() -> dict[int, int]:
         except OSError:
             continue
         if fields and fields[0] not in (b"Z", b"X"):
-            found[int(name)] = int(fields[1])
-    return found
+            parent_of[int(name)] = int(fields[1])
+    return parent_of
 
 
 def descendants(*pids: int) -> list[int]:

@@ -113,10 +113,10 @@ def _bubblewraps(kind: str, path: str) -> tuple[str, ...]:
 def _tmpfs_of_a_size() -> tuple[str, ...]:
     """The words by which bubblewrap mounts an empty folder in memory; before 0.5 it knows no size for one."""
     try:
-        said = subprocess.run([_tool("bwrap"), "--help"], capture_output=True, text=True, timeout=5, check=False)
+        completed = subprocess.run([_tool("bwrap"), "--help"], capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ("--tmpfs",)
-    sized = re.search(r"^\s*--size\b", said.stdout + said.stderr, re.MULTILINE)
+    sized = re.search(r"^\s*--size\b", completed.stdout + completed.stderr, re.MULTILINE)
     return ("--size", str(SCRATCH_BYTES), "--tmpfs") if sized else ("--tmpfs",)
 
 

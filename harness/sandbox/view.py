@@ -88,8 +88,8 @@ def users_places() -> list[str]:
 
 def _folders_of_root() -> list[str]:
     with os.scandir("/") as entries:
-        found = [os.path.realpath(each.path) for each in entries if each.name not in SYSTEM and each.is_dir()]
-    return list(filter(_may_be_covered, found))
+        folders = [os.path.realpath(each.path) for each in entries if each.name not in SYSTEM and each.is_dir()]
+    return list(filter(_may_be_covered, folders))
 
 
 def _may_be_covered(folder: str) -> bool:
@@ -125,26 +125,26 @@ def _path_of_a_child() -> list[str]:
 def _in_place() -> list[str]:
     """The packages that are installed where they are worked on, in folders that no path of Python's names."""
     mapped = (vars(module).get("MAPPING") for name, module in list(sys.modules.items()) if name.startswith("__editable__"))
-    found = [
+    folders = [
         str(place) for each in mapped if isinstance(each, dict) for package, place in each.items()
         if package.partition(".")[0] not in _OURS
     ]
     for name in ("torch", "triton", "numpy"):
         spec = find_spec(name)
-        found += list(spec.submodule_search_locations or ()) if spec is not None else []
-    return found
+        folders += list(spec.submodule_search_locations or ()) if spec is not None else []
+    return folders
 
 
 def _loaders_folders() -> list[str]:
     """The folders of libraries that the dynamic loader's settings name."""
-    found = []
+    folders = []
     for settings in ("/etc/ld.so.conf", *glob.glob("/etc/ld.so.conf.d/*.conf")):
         try:
             with open(settings, encoding="utf-8", errors="replace") as file:
-                found += [line for each in file if (line := each.strip()).startswith("/")]
+                folders += [line for each in file if (line := each.strip()).startswith("/")]
         except OSError:
             continue
-    return found
+    return folders
 
 
 def _above(path: str) -> Iterable[str]:

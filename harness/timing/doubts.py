@@ -45,13 +45,13 @@ def by_chance_us(timing: Timing) -> float:
     return _BY_CHANCE * (times_us[3 * len(times_us) // 4] - times_us[len(times_us) // 4])
 
 
-def doubt(timing: Timing, said: str, doing: str) -> str:
-    """`said`, and what the entry might be `doing` to have it so; not where its launches could not be queued ahead:
+def doubt(timing: Timing, sentence: str, doing: str) -> str:
+    """`sentence`, and what the entry might be `doing` to have it so; not where its launches could not be queued ahead:
     the host's time, which is in theirs, is by itself as uneven.
     """
     if timing.launch_hidden is False:
-        return said
-    return f"{said}: {doing}, or something else disturbs this machine; run again when it is quiet"
+        return sentence
+    return f"{sentence}: {doing}, or something else disturbs this machine; run again when it is quiet"
 
 
 @contextmanager

@@ -107,9 +107,9 @@ def _notes_on_baselines(timing: Timing) -> list[str]:
     """Why the speedup is over the judge's baseline alone, and what its interval holds beside that."""
     if timing.in_worker_fault:
         rounds = " in all rounds" if timing.in_worker_us else ""
-        said = f"eager could not be timed in its process{rounds} ({timing.in_worker_fault})"
+        reason = f"eager could not be timed in its process{rounds} ({timing.in_worker_fault})"
     elif timing.in_worker_us:
-        said = (
+        reason = (
             f"eager took {statistics.median(timing.in_worker_us):.1f} µs in its process and "
             f"{timing.baseline_time_us:.1f} µs in the judge's"
             + ("" if timing.apart_as_processes else ", more than processes differ by")
@@ -117,11 +117,11 @@ def _notes_on_baselines(timing: Timing) -> list[str]:
     else:
         return []
     if timing.is_pooled:
-        return [f"{said}: the speedup is over its mean of {timing.pooled_baseline.processes} processes"]
+        return [f"{reason}: the speedup is over its mean of {timing.pooled_baseline.processes} processes"]
     if timing.apart_as_processes:
         held = ", and its interval spans both"
     elif timing.unseen_process:
         held = f", and its interval {APART_LEAST_US:g} µs wider at either end for what a process adds to a call"
     else:
         held = ""
-    return [f"{said}: the speedup is over the judge's{held}"]
+    return [f"{reason}: the speedup is over the judge's{held}"]

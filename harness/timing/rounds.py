@@ -195,8 +195,8 @@ class Rounds:
 
     def _overhead_us(self, *, synchronised: bool) -> float | None:
         """The judge's wall time of a launch that is not gated, less the time reported."""
-        found = self._half("A", gate=False, synchronised=synchronised).wall_less_time_us
-        return trimmed_mean(found, OVERHEAD_TRIM) if found else None
+        overheads_us = self._half("A", gate=False, synchronised=synchronised).wall_less_time_us
+        return trimmed_mean(overheads_us, OVERHEAD_TRIM) if overheads_us else None
 
     def _round(self, index: int) -> tuple[HalfRound, HalfRound]:
         """The halves of round `index`, held where that is possible."""
@@ -231,7 +231,7 @@ class Rounds:
         if not is_late or self._is_shortened or self.timing.log_ratios or self.timing.dropped:
             return False
         self._is_shortened = True
-        found, usual = self._runner.state, self._runner.counts
+        state, usual = self._runner.state, self._runner.counts
         fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, in_worker))
         if fewer is None and self._joined and not self._runner.waits:  # the baseline's queue of both its segments is the longest
             self._joined = False
@@ -239,7 +239,7 @@ class Rounds:
             self._joined = fewer is None
         self._use(fewer or usual)
         # Where none fits, only that is given up which was late.
-        self._runner.restore(*((True, replace(in_worker)) if fewer else found))
+        self._runner.restore(*((True, replace(in_worker)) if fewer else state))
         return True
 
     def _lengthen_if_short(self, gated: HalfRound) -> bool:

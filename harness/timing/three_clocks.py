@@ -29,13 +29,14 @@ class ThreeClocks:
             ("the profiler", self.traced_us, limits.traced_apart_us),
             ("the judge's clock", self.wall_us, limits.wall_apart_us),
         )
-        said = [
+        readings = [
             f"{who} says {time_us:.1f} µs" for who, time_us, least_us in others
             if time_us is not None and abs(time_us - self.events_us) > max(limits.apart_share * self.events_us, least_us)
         ]
-        if not said:
+        if not readings:
             return None
-        return f"the clocks disagree: a call takes {self.events_us:.1f} µs {limits.whose_clock}, and {' and '.join(said)}"
+        return f"the clocks disagree: a call takes {self.events_us:.1f} µs {limits.whose_clock}, and " \
+            f"{' and '.join(readings)}"
 
     def to_json(self) -> dict[str, float | None]:
         return {"events_us": self.events_us, "profiler_us": self.traced_us, "wall_us": self.wall_us}  # the raw samples' keys

@@ -37,12 +37,12 @@ def language_of(tree: ast.Module) -> str:
 
 
 def _imported_modules(froms: list[ast.ImportFrom], plain: list[ast.Import]) -> set[str]:
-    found = {alias.name for node in plain for alias in node.names}
+    modules = {alias.name for node in plain for alias in node.names}
     for node in froms:
         if node.module and not node.level:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+            modules.add(node.module)
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return modules
 
 
 def _any_below(imported: set[str], modules: tuple[str, ...]) -> bool:

@@ -43,14 +43,14 @@ def _own_beside(candidate: Path) -> list[Path]:
         return [candidate]
     others = {name[:-3] for name in names if name != candidate.name and _is_candidate(folder / name)}
     is_for_more = _is_for_more(folder)
-    found = [candidate]
+    paths = [candidate]
     for name in names:
         stem = name.partition(".")[0]
         if name.startswith(".") or name in _NOT_FOR_CANDIDATES or stem in others or name == candidate.name:
             continue
         if stem == candidate.stem or not (is_for_more or _holds_candidates(folder / name)):
-            found.append(folder / name)
-    return found
+            paths.append(folder / name)
+    return paths
 
 
 def _is_for_more(folder: Path) -> bool:

@@ -114,7 +114,7 @@ def _shown(values: Mapping[str, Value]) -> str:
 
 def _assignment(tree: ast.Module) -> ast.expr | None:
     """The value of the last plain `PARAMETERS = …` at the left margin."""
-    found = None
+    expression = None
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target: ast.expr = statement.targets[0]
@@ -123,5 +123,5 @@ def _assignment(tree: ast.Module) -> ast.expr | None:
         else:
             continue
         if isinstance(target, ast.Name) and target.id == NAME:
-            found = statement.value
-    return found
+            expression = statement.value
+    return expression

@@ -174,8 +174,8 @@ def read_problem_file(file: YamlFile) -> ProblemFile:
     reference_path, reference_text, names = path.parent / schema.reference, "", None
     if "reference" not in bad:
         try:
-            reference_text, names, found = read_reference(reference_path)
-            errors += found
+            reference_text, names, reference_errors = read_reference(reference_path)
+            errors += reference_errors
         except InputError as error:
             errors.append(_reference_unreadable(error, file))
     if "sizes" not in bad:
@@ -232,12 +232,12 @@ def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputEr
         if foreign:
             hint = hint_for(foreign[0], missing) or "Add it to sizes.timed or take it away."
             known = ", ".join(timed)
-            found = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({known})"
-            errors.append(InputError(found, file.path, file.line_of((*keys, foreign[0])), hint))
+            message = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({known})"
+            errors.append(InputError(message, file.path, file.line_of((*keys, foreign[0])), hint))
         elif missing:
             whole = ", ".join(f"{name}: {each.get(name, '…')}" for name in timed)
-            found = f"{dotted_name(keys)} leaves out {', '.join(missing)}"
-            errors.append(InputError(found, file.path, file.line_of(keys), f"Write {{{whole}}}."))
+            message = f"{dotted_name(keys)} leaves out {', '.join(missing)}"
+            errors.append(InputError(message, file.path, file.line_of(keys), f"Write {{{whole}}}."))
     return errors
 
 
@@ -249,11 +249,11 @@ def _unassigned_sizes(
         return []
     elsewhere = {name for each in (*sizes.check, sizes.cpu or {}) for name in each} - set(sizes.timed)
     meant = [name for name in sorted(elsewhere) if len(names.assigned.get(name, [])) == 1]
-    found = [
+    errors = [
         size_error(names, reference_path, name, value, file.path, file.line_of(("sizes", "timed", name)), meant)
         for name, value in sizes.timed.items() if name.isidentifier()
     ]
-    return [error for error in found if error is not None]
+    return [error for error in errors if error is not None]
 
 
 def _formula_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
@@ -292,8 +292,8 @@ def _formula_name_errors(schema: ProblemSchema, file: YamlFile) -> list[InputErr
         try:
             Formula(text or "1").check_names(timed)
         except FormulaError as error:
-            found = f"{dotted_name(keys)} {error.fault}"
-            errors.append(InputError(found, file.path, file.line_of(keys), error.hint))
+            message = f"{dotted_name(keys)} {error.fault}"
+            errors.append(InputError(message, file.path, file.line_of(keys), error.hint))
     return errors
 
 

@@ -36,8 +36,8 @@ def read_reference(
         return text, None, [InputError("is empty; a reference defines class Model and get_inputs", path)]
     try:
         names = top_level_names(parsed(text))
-    except SourceFault as found:
-        return text, None, [InputError(found.message, path, found.line)]
+    except SourceFault as fault:
+        return text, None, [InputError(fault.message, path, fault.line)]
     errors = [_model_error(names, path), _inputs_error(names, path), _init_inputs_error(names, path)]
     return text, names, [error for error in errors if error is not None]
 
@@ -53,11 +53,11 @@ def size_error(
     if len(lines) == 1:
         return None
     if lines:
-        found = f"size '{name}' is assigned on line {lines[0]} and again here"
-        return InputError(found, path, lines[1], "Keep one of them.")
+        message = f"size '{name}' is assigned on line {lines[0]} and again here"
+        return InputError(message, path, lines[1], "Keep one of them.")
     if name in names.bound:
-        found = f"size '{name}' is not set by an assignment of its own at the left margin"
-        return InputError(found, path, names.bound[name], f"Write {name} = {value} on a line of its own.")
+        message = f"size '{name}' is not set by an assignment of its own at the left margin"
+        return InputError(message, path, names.bound[name], f"Write {name} = {value} on a line of its own.")
     guess = nearest(name, names.assigned) or (meant[0] if len(meant) == 1 else None)
     hint = f"Did you mean '{guess}'?" if guess else f"Write {name} = {value} at the top of {path.name}."
     return InputError(f"size '{name}' is not assigned in {path.name}", yaml_path, yaml_line, hint)
@@ -74,8 +74,8 @@ def _model_error(names: ModuleNames, path: Path) -> InputError | None:
     only = next(iter(names.classes)) if len(names.classes) == 1 else None
     guess = nearest("Model", names.classes) or only
     if guess is not None:
-        found = f"found class {guess}; the harness runs the class named Model"
-        return InputError(found, path, names.classes[guess], "Rename it to Model.")
+        message = f"found class {guess}; the harness runs the class named Model"
+        return InputError(message, path, names.classes[guess], "Rename it to Model.")
     hint = "Write class Model(nn.Module) with a forward method."
     return InputError("there is no class Model", path, hint=hint)
 
@@ -109,8 +109,8 @@ def _called_without_arguments(names: ModuleNames, name: str, path: Path) -> Inpu
     wanted = _required_arguments(function.args)
     if not wanted:
         return None
-    found = f"{name} is called without arguments, but wants {', '.join(wanted)}"
-    return InputError(found, path, function.lineno, "Use module-level names instead.")
+    message = f"{name} is called without arguments, but wants {', '.join(wanted)}"
+    return InputError(message, path, function.lineno, "Use module-level names instead.")
 
 
 def _required_arguments(arguments: ast.arguments) -> list[str]:
@@ -126,14 +126,14 @@ def sizes_in(source: str) -> dict[str, int]:
 
     ``N = 2048``, ``N = 2 * M``, ``M, N = 8, 16`` and ``A = B = 16`` all count; of a name that is given twice the last.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for node in parsed(source).body:
         for target, value in _assigned_values(node):
-            number = _whole_number(value, found)
-            found.pop(target.id, None)
+            number = _whole_number(value, sizes)
+            sizes.pop(target.id, None)
             if number is not None and number >= 1:
-                found[target.id] = number
-    return found
+                sizes[target.id] = number
+    return sizes
 
 
 def with_sizes(source: str, sizes: Mapping[str, int], path: Path | str = "<reference>") -> ast.Module:

@@ -47,8 +47,8 @@ def decoded(content: bytes, path: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        found = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        raise InputError(found, path, line, "Save the file again as UTF-8.") from None
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
+        raise InputError(message, path, line, "Save the file again as UTF-8.") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

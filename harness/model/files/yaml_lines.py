@@ -88,20 +88,20 @@ class _Walk:
         if node.id == "scalar":
             return _scalar(node)
         self.open_nodes.add(id(node))
-        found = self._mapping(node, keys) if node.id == "mapping" else [
+        content = self._mapping(node, keys) if node.id == "mapping" else [
             self.value(item, (*keys, index)) for index, item in enumerate(node.value)]
         self.open_nodes.discard(id(node))
-        return found
+        return content
 
     def _mapping(self, node: Any, keys: tuple[str | int, ...]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if key_node.id != "scalar":
                 raise InputError("a key must be a word, not a list or a mapping", self.path, line)
             key = key_node.value
             dotted = dotted_name((*keys, key))
-            if key in found:
+            if key in mapping:
                 first = self.lines[(*keys, key)]
                 raise InputError(f"'{dotted}' stands here a second time", self.path, line,
                                  f"Keep this line or line {first}.")
@@ -109,8 +109,8 @@ class _Walk:
                 raise InputError(f"'{key}' needs a space after its ':'", self.path, line,
                                  f"Write {key.replace(':', ': ', 1)}")
             self.lines[(*keys, key)] = line
-            found[key] = self.value(value_node, (*keys, key))
-        return found
+            mapping[key] = self.value(value_node, (*keys, key))
+        return mapping
 
 
 def dotted_name(keys: Sequence[str | int]) -> str:
@@ -184,8 +184,8 @@ def _syntax_error(error: Any, text: str, path: Path) -> InputError:
         return _bracket_error(error, text, path)
     if "could not find expected ':'" in problem:
         line = opened
-    for found, says, hint in _PLAIN_WORDS:
-        if found in problem:
+    for phrase, says, hint in _PLAIN_WORDS:
+        if phrase in problem:
             return InputError(says, path, line, hint)
     detail = " ".join(part for part in (context, problem) if part)
     return InputError(f"is no YAML from here on ({detail})", path, line)
@@ -205,8 +205,8 @@ def _bracket_error(error: Any, text: str, path: Path) -> InputError:
     hint = f"What follows is read as part of it up to line {mark.line + 1}." if mark.line + 1 > opened else None
     if "<stream end>" in error.problem:
         return InputError(f"the '{bracket}' that opens here is never closed", path, opened)
-    found = "a '-' stands" if "'-'" in error.problem else "a ',' is missing"
-    return InputError(f"the '{bracket}' that opens here is not closed, or {found} after it", path, opened, hint)
+    other_fault = "a '-' stands" if "'-'" in error.problem else "a ',' is missing"
+    return InputError(f"the '{bracket}' that opens here is not closed, or {other_fault} after it", path, opened, hint)
 
 
 def _open_bracket(text: str, end: int) -> tuple[int, str]:

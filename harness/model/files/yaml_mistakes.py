@@ -24,12 +24,12 @@ def input_errors(error: ValidationError, section: type, file: YamlFile) -> list[
     findings = error.errors(include_url=False)
     unknown = [finding["loc"] for finding in findings if finding["type"] == "extra_forbidden"]
     guessed = {_nearest_key(section, keys) for keys in unknown}
-    found = []
+    errors = []
     for finding in findings:
         if finding["type"] == "missing" and finding["loc"] in guessed:
             continue  # the misspelt key says it already
-        found.append(_sentence(finding, section, file))
-    return sorted(found, key=lambda each: each.line or 0)
+        errors.append(_sentence(finding, section, file))
+    return sorted(errors, key=lambda each: each.line or 0)
 
 
 def _sentence(finding: dict[str, Any], section: type, file: YamlFile) -> InputError:
@@ -49,8 +49,8 @@ def _sentence(finding: dict[str, Any], section: type, file: YamlFile) -> InputEr
         synonyms = declared.synonyms if declared is not None else {}
         meant = synonyms.get(value.lower(), value) if isinstance(value, str) else ""
         hint = f"Did you mean '{meant}'?" if meant in words else hint_for(meant, words)
-        found = f"{name} must be {listed(words, 'or')}, not {_written(value)}"
-        return InputError(found, file.path, line, hint)
+        message = f"{name} must be {listed(words, 'or')}, not {_written(value)}"
+        return InputError(message, file.path, line, hint)
     must_be = declared.must_be if declared is not None else ()
     wanted = must_be[min(depth, len(must_be) - 1)] if must_be else "something else"
     if isinstance(value, str) and re.fullmatch(r"\s*[-+]?[0-9.]+\s*", value) and "number" in wanted:
@@ -78,14 +78,14 @@ def _written(value: Any) -> str:
 def _declared_at(section: type, keys: Sequence[str | int]) -> tuple[Key | None, int]:
     """The deepest declared key on the way to `keys`, and how many levels below it the value lies."""
     current: type | None = section
-    found, depth = None, 0
+    deepest_key, depth = None, 0
     for each in keys:
         declared = keys_of(current).get(str(each)) if current is not None else None
         if declared is None:
             depth, current = depth + 1, None
         else:
-            found, depth, current = declared, 0, declared.section
-    return found, depth
+            deepest_key, depth, current = declared, 0, declared.section
+    return deepest_key, depth
 
 
 def _beside(section: type, keys: Sequence[str | int]) -> dict[str, Key]:

@@ -51,8 +51,8 @@ def key(
     schema = holds if section is None else _schema_of(section)
     if before is not None:
         schema = core_schema.no_info_before_validator_function(before, schema)
-    found = Key(schema, must_be, example, default, alias, dict(synonyms or {}), section)
-    return dataclasses.field(default=default, metadata={"key": found}, kw_only=True)
+    declared_key = Key(schema, must_be, example, default, alias, dict(synonyms or {}), section)
+    return dataclasses.field(default=default, metadata={"key": declared_key}, kw_only=True)
 
 
 def fault(sentence: str, hint: str | None = None) -> PydanticCustomError:
@@ -68,7 +68,7 @@ def checked_by(schema: CoreSchema, *checks: Callable[[Any], Any]) -> CoreSchema:
 
 def keys_of(section: type) -> dict[str, Key]:
     """The keys of a section as they stand in the file."""
-    return {found.alias or name: found for name, found in _declared(section).items()}
+    return {declared.alias or name: declared for name, declared in _declared(section).items()}
 
 
 def read_section(section: type[_Section], values: Any) -> _Section:
@@ -83,10 +83,10 @@ def _declared(section: type) -> dict[str, Key]:
 @functools.cache
 def _schema_of(section: type) -> CoreSchema:
     fields = {}
-    for name, found in _declared(section).items():
-        schema = core_schema.nullable_schema(found.schema) if found.default is None else found.schema
+    for name, declared in _declared(section).items():
+        schema = core_schema.nullable_schema(declared.schema) if declared.default is None else declared.schema
         fields[name] = core_schema.typed_dict_field(
-            schema, required=found.default is NEEDED, validation_alias=found.alias
+            schema, required=declared.default is NEEDED, validation_alias=declared.alias
         )
     mapping = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
     return core_schema.no_info_after_validator_function(lambda values: section(**values), mapping)

@@ -138,7 +138,7 @@ def _tensors(tensors: Mapping[str, Any], key: str, axes: Mapping[str, Any], path
     _check_axes(axes, path)
     if key == "outputs" and not tensors:
         raise InputError("'outputs' names none, so there is nothing to compare", path)
-    found = {}
+    specs = {}
     for name, each in tensors.items():
         where = f"{key}.{name}"
         if not isinstance(each, dict):
@@ -149,8 +149,8 @@ def _tensors(tensors: Mapping[str, Any], key: str, axes: Mapping[str, Any], path
         unknown = next((axis for axis in shape or () if axis not in axes), None)
         if unknown is not None:
             raise InputError(f"the shape of '{where}' names the axis '{unknown}', which 'axes' has not", path)
-        found[name] = (shape, dtype)
-    return found
+        specs[name] = (shape, dtype)
+    return specs
 
 
 def _check_axes(axes: Mapping[str, Any], path: Path) -> None:
@@ -178,24 +178,24 @@ def _workloads_file(path: Path, name: str) -> tuple[Path, str]:
     beside = [path.parent / each for each in ("workload.jsonl", "workloads.jsonl", f"{path.stem}.jsonl")]
     root = root_of(path)
     below = sorted((root / "workloads").rglob(f"{name}.jsonl")) if root else []
-    found = next((each for each in (*beside, *below) if each.is_file()), None)
-    if found is None:
+    workloads_path = next((each for each in (*beside, *below) if each.is_file()), None)
+    if workloads_path is None:
         raise InputError("there are no workloads for it", path, hint=f"Put workload.jsonl into {path.parent}")
-    return found, read_text(found)
+    return workloads_path, read_text(workloads_path)
 
 
 def _workload_lines(path: Path, text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
     """Return (line, workload) for each line; in a trace set a workload lies in a trace. Raises InputError."""
-    found = []
+    workloads = []
     for line, each in enumerate(text.splitlines(), 1):
         if each.strip():
             values = read_object(each, path, line)
             if values.get("definition") not in (None, name):
                 raise InputError(f"is a workload of '{values['definition']}', not of '{name}'", path, line)
-            found.append((line, values.get("workload") or values))
-    if not found:
+            workloads.append((line, values.get("workload") or values))
+    if not workloads:
         raise InputError("has no workload", path, hint='Write a line {"uuid": "1", "axes": {…}, "inputs": {…}}')
-    return found
+    return workloads
 
 
 def _case(
@@ -227,9 +227,9 @@ def _described(
         elif kind in ("random", "custom"):
             yield name, {"type": kind}
         else:
-            said = f"'inputs.{name}' is {json.dumps(each)[:60]}"
+            message = f"'inputs.{name}' is {json.dumps(each)[:60]}"
             hint = 'Its type is random, scalar (with a value), safetensors or custom'
-            raise InputError(said, workloads_path, line, hint)
+            raise InputError(message, workloads_path, line, hint)
 
 
 def _blob(stored: str, name: str, path: Path, workloads_path: Path, line: int) -> Path:

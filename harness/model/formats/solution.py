@@ -163,11 +163,11 @@ def _compiled(stem: str, symbol: str, sources: Mapping[str, str], spec: Mapping[
 
 def _declaration(symbol: str, text: str, name: Path) -> str:
     """Return the declaration of the entry point, which `load_inline` binds by itself. Raises InputError."""
-    found = re.search(rf"^[ \t]*((?:[\w:<>,]+[ \t&*]+)+{symbol}[ \t\n]*\([^()]*\))\s*\{{", text, re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^[ \t]*((?:[\w:<>,]+[ \t&*]+)+{symbol}[ \t\n]*\([^()]*\))\s*\{{", text, re.MULTILINE)
+    if match is None:
         hint = f"Write PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def(\"{symbol}\", &{symbol}); }}"
         raise InputError(f"has no PYBIND11_MODULE, and no function {symbol} that can be bound", name, hint=hint)
-    return f"{found[1]};"
+    return f"{match[1]};"
 
 
 def _with_headers(path: str, sources: Mapping[str, str], included: set[str] | None = None) -> str:

@@ -137,8 +137,8 @@ def read_task(path: Path) -> Foreign:
     if values.get("multi_gpu"):
         raise InputError("is a task for several GPUs, which cannot be judged here", path, file.line_of(("multi_gpu",)))
     if values.get("lang", "py") != "py":
-        said = f"lang is '{values['lang']}', and only Python tasks can be judged"
-        raise InputError(said, path, file.line_of(("lang",)), "Choose the task's Python form, which has lang: py")
+        message = f"lang is '{values['lang']}', and only Python tasks can be judged"
+        raise InputError(message, path, file.line_of(("lang",)), "Choose the task's Python form, which has lang: py")
     files = _files(file, folder)
     reference_path, reference = files["reference.py"]
     require_functions(reference, ("generate_input", "ref_kernel"), reference_path)
@@ -164,7 +164,7 @@ def _files(file: YamlFile, folder: Path) -> dict[str, tuple[Path, str]]:
     listed = file.values.get("files")
     config = file.values.get("config")
     main = config.get("main") if isinstance(config, dict) else None
-    found: dict[str, tuple[Path, str]] = {}
+    files: dict[str, tuple[Path, str]] = {}
     for index, each in enumerate(listed if isinstance(listed, list) else []):
         line = file.line_of(("files", index))
         name, source = (each.get(key) for key in ("name", "source")) if isinstance(each, dict) else (None, None)
@@ -173,13 +173,13 @@ def _files(file: YamlFile, folder: Path) -> dict[str, tuple[Path, str]]:
         if source == _SUBMISSION or name == main or not name.endswith(".py"):
             continue
         try:
-            found[name] = folder / source, read_text(folder / source)
+            files[name] = folder / source, read_text(folder / source)
         except InputError as error:
             raise InputError(f"{source}: {error.message}", file.path, line, error.hint) from None
-    if "reference.py" not in found:
+    if "reference.py" not in files:
         raise InputError("'files' has no reference.py", file.path, file.line_of(("files",)),
                          'Write - {"name": "reference.py", "source": "reference.py"}')
-    return found
+    return files
 
 
 def _entries(file: YamlFile, key: str, *, is_timed: bool) -> list[Case]:

@@ -61,8 +61,8 @@ def deferred_inputs(inputs: Inputs, other: Inputs, index: int) -> DeferredInputs
     differing = (own != others).any(dim=1).nonzero().flatten()
     if differing.numel() < _FEWEST:  # so rare that all of them are looked for, a part of the inputs after the other
         parts = [slice(start, start + _LOOKED_THROUGH) for start in range(0, count, _LOOKED_THROUGH)]
-        found = torch.cat([_differing(inputs, other, part)[:MOST_PIECES] + part.start for part in parts])
-        return _of_those(found, found.numel(), inputs, other, index)
+        piece_numbers = torch.cat([_differing(inputs, other, part)[:MOST_PIECES] + part.start for part in parts])
+        return _of_those(piece_numbers, piece_numbers.numel(), inputs, other, index)
     chosen = _some_of(differing, count)
     return DeferredInputs(index, drawn.to(chosen.device)[chosen], own[chosen], others[chosen])
 

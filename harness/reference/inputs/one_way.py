@@ -92,11 +92,11 @@ def _pulls(
         pulls = _gradients_times_values(call, skeleton, tensors)
     except Exception:  # no gradient of such a model, or no room for one
         return [None] * len(tensors)
-    found = [pull for pull in pulls if pull is not None]
-    if not any(bool(pull.any()) for pull in found):
+    known_pulls = [pull for pull in pulls if pull is not None]
+    if not any(bool(pull.any()) for pull in known_pulls):
         return [None] * len(tensors)
     # A bias to one side is what rounding down changes; the other side would do as well, with the sign turned.
-    more_up = sum(float(pull.clamp(min=0).sum()) + float(pull.clamp(max=0).sum()) for pull in found) >= 0
+    more_up = sum(float(pull.clamp(min=0).sum()) + float(pull.clamp(max=0).sum()) for pull in known_pulls) >= 0
     return [pull if pull is None or more_up else -pull for pull in pulls]
 
 

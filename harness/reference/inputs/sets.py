@@ -176,8 +176,8 @@ def slice_of(inputs: Inputs, tensors: Sequence[torch.Tensor]) -> InputSet:
 class Answers(Sequence[bool]):
     """What a device says of each of several things; it is waited for when the first answer is looked at."""
 
-    def __init__(self, found: torch.Tensor) -> None:
-        self._found = found
+    def __init__(self, answers: torch.Tensor) -> None:
+        self._found = answers
 
     @functools.cached_property
     def _known(self) -> list[bool]:

@@ -97,14 +97,14 @@ def problems_of(
             question = (first.problem, first.dtype, first.mode or "forward")
             place = (device_of(first, run), frozenset(first.sizes.split()))
             by_question.setdefault(question, {}).setdefault(place, []).append((run, group))
-    found = []
+    problems = []
     for number, (question, places) in enumerate(sorted(by_question.items()), start=1):
         cases = [
             _case(f"p{number}c{position}", device, with_records, sources, note)
             for position, ((device, _), with_records) in enumerate(sorted(places.items(), key=_gpus_first), start=1)
         ]
-        found.append(Problem(f"p{number}", *question, tuple(cases)))
-    return found
+        problems.append(Problem(f"p{number}", *question, tuple(cases)))
+    return problems
 
 
 def device_of(record: Record, run: ResultFile) -> str:

@@ -92,9 +92,9 @@ def errors(samples: Samples) -> list[Row]:
     return rows
 
 
-def worst_by_family(found: Iterable[FamilyError]) -> list[FamilyError]:
+def worst_by_family(family_errors: Iterable[FamilyError]) -> list[FamilyError]:
     worst: dict[str, FamilyError] = {}
-    for each in found:
+    for each in family_errors:
         if each.family not in worst or each.share > worst[each.family].share:
             worst[each.family] = each
     return list(worst.values())
@@ -154,15 +154,15 @@ def side_by_side(problem: Problem) -> list[SideRow]:
             by_name = record.source_hash is None or record.source_hash in copied
             key = (record.source_hash or record.role, record.candidate if by_name else "")
             joined.setdefault(key, {})[number] = entry
-    first = [next(iter(found.values())) for found in joined.values()]
+    first = [next(iter(entries.values())) for entries in joined.values()]
     labels = [entry.label for entry in first]
     rows = [
         SideRow(
             f"{entry.label} ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1
             else entry.label,
-            tuple(found.get(number) for number in range(len(problem.cases))),
+            tuple(entries.get(number) for number in range(len(problem.cases))),
         )
-        for entry, found in zip(first, joined.values())
+        for entry, entries in zip(first, joined.values())
     ]
     return sorted(rows, key=_fastest_first)
 

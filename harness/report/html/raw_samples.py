@@ -130,7 +130,7 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[Key, Sampl
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    found: dict[Key, Samples] = {}
+    samples: dict[Key, Samples] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -141,8 +141,8 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[Key, Sampl
         if not isinstance(row, dict) or not isinstance(row.get("candidate"), str):
             note(f"{path}:{number}: passed over, it is no line of samples")
             continue
-        found[row["candidate"], str(row.get("role", "candidate"))] = _samples(_mapping(row.get("samples")))
-    return found
+        samples[row["candidate"], str(row.get("role", "candidate"))] = _samples(_mapping(row.get("samples")))
+    return samples
 
 
 def _samples(body: Mapping[str, Any]) -> Samples:

@@ -30,7 +30,7 @@ def rooflines(problems: Sequence[Problem]) -> dict[str, list[Row]]:
             for entry in case.entries:
                 if _has_place(entry.record):
                     placed.setdefault(case.device, []).append((problem, case, entry))
-    return {device: _rows(device, found) for device, found in placed.items()}
+    return {device: _rows(device, entries) for device, entries in placed.items()}
 
 
 def _has_place(record: Record) -> bool:

@@ -71,13 +71,13 @@ class Source:
 
 def find_sources(folders: Iterable[Path]) -> dict[str, Source]:
     """Every candidate file below `folders` by the hash of its source; folders that are missing hold none."""
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
             if path.name[0] not in "_." and path.is_file():
                 candidate = read_candidate(path)
-                found.setdefault(candidate.source_hash, Source(str(shown(path)), candidate.source))
-    return found
+                sources.setdefault(candidate.source_hash, Source(str(shown(path)), candidate.source))
+    return sources
 
 
 def highlighted(text: str) -> str:

@@ -84,12 +84,12 @@ def _status(record: Record, wanted: str | None) -> tuple[str, str]:
 
 
 def _remarks(record: Record, group: Sequence[Record]) -> list[str]:
-    said = []
+    remarks = []
     if record.status is not Status.OK:
-        said.append(record.reason or "no reason was recorded")
+        remarks.append(record.reason or "no reason was recorded")
     elif record.role == "candidate" and record.rank is None:
-        said.append(f"ok, without a rank: {why_unranked(record, group)}")
-    return said + [line for line in (record.warnings or "").splitlines() if line.strip()]
+        remarks.append(f"ok, without a rank: {why_unranked(record, group)}")
+    return remarks + [line for line in (record.warnings or "").splitlines() if line.strip()]
 
 
 Facts = list[tuple[str, list[tuple[str, str]]]]

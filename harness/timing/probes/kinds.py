@@ -50,8 +50,8 @@ class SegmentProbe:
         """Make its segments. `usual_us` are times of calls in the segment before, if any. Raises Failed."""
         raise NotImplementedError
 
-    def _note(self, found: ProbeResult) -> None:
-        self.result = worse(self.result, found)
+    def _note(self, latest: ProbeResult) -> None:
+        self.result = worse(self.result, latest)
 
 
 class FlushProbe(SegmentProbe):
@@ -171,8 +171,8 @@ class LateInputProbe(OneLaunchProbe):
             runner.verify(sets, made, [other for other in range(len(sets)) if other != index])
             try:
                 runner.verify(sets, made, [index])
-            except Failed as found:
-                failure = failure or found
+            except Failed as error:
+                failure = failure or error
                 if used.lacking is None:
                     raise
                 continue

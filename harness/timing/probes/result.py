@@ -103,12 +103,12 @@ def probe(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> P
 
     def against(times_us: Sequence[float]) -> ProbeResult:
         opened_us = segment(early_s)
-        found = ProbeResult(_lower_quartile(times_us), _upper_quartile(opened_us), limits=limits)
-        if not limits.is_steady or found.is_finding:
-            return found
+        by_quartiles = ProbeResult(_lower_quartile(times_us), _upper_quartile(opened_us), limits=limits)
+        if not limits.is_steady or by_quartiles.is_finding:
+            return by_quartiles
         some = ProbeResult(_lower_eighth(times_us), _lower_eighth(opened_us), limits=limits)
         begun_before = some.is_finding and some.gained_us > _SHARE_OF_SOME * some.usual_us
-        return some if begun_before else found
+        return some if begun_before else by_quartiles
 
     if not limits.is_steady:
         return _weakest(lambda: against(segment(0.0)))
@@ -121,12 +121,12 @@ def probe(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> P
         beside[:] = segment(0.0)
         return against(beside)
 
-    found = _weakest(pair)
+    weakest = _weakest(pair)
     is_slower = ProbeResult(_lower_quartile(beside), _upper_quartile(usual_us), limits=limits).is_finding
-    findings = 1 + found.findings
-    if is_slower and not found.is_finding:
-        return replace(first, gained_beside_us=found.gained_us, findings=findings)
-    return replace(found, findings=findings)
+    findings = 1 + weakest.findings
+    if is_slower and not weakest.is_finding:
+        return replace(first, gained_beside_us=weakest.gained_us, findings=findings)
+    return replace(weakest, findings=findings)
 
 
 def probe_one(
@@ -147,26 +147,26 @@ def probe_one(
         one_us, before = launches()
         if limits.waits_for_host:
             return ProbeResult(one_us, _upper_quartile(before or beside()), limits=limits)
-        found = ProbeResult(one_us, _upper_quartile(before or usual_us), limits=limits)
-        if before and limits.is_steady and not found.is_finding:
-            over_usual = ProbeResult(one_us, _upper_quartile(usual_us), found.gained_us, limits=limits)
-            found = over_usual if over_usual.is_finding else found
-        elif not before and found.is_finding:
-            found = replace(found, gained_beside_us=one_us - _upper_quartile(beside()))
-        return found
+        outcome = ProbeResult(one_us, _upper_quartile(before or usual_us), limits=limits)
+        if before and limits.is_steady and not outcome.is_finding:
+            over_usual = ProbeResult(one_us, _upper_quartile(usual_us), outcome.gained_us, limits=limits)
+            outcome = over_usual if over_usual.is_finding else outcome
+        elif not before and outcome.is_finding:
+            outcome = replace(outcome, gained_beside_us=one_us - _upper_quartile(beside()))
+        return outcome
 
     return _weakest(one)
 
 
-def worse(known: ProbeResult | None, found: ProbeResult) -> ProbeResult:
+def worse(known: ProbeResult | None, latest: ProbeResult) -> ProbeResult:
     """Of two probes the one that says more against the candidate: what is certain, else what shows more of a gain.
 
     It counts the findings of both.
     """
     if known is None:
-        return found
-    more = max(known, found, key=lambda probe: (probe.is_certain, probe.gained_us))
-    return replace(more, findings=known.findings + found.findings)
+        return latest
+    more = max(known, latest, key=lambda probe: (probe.is_certain, probe.gained_us))
+    return replace(more, findings=known.findings + latest.findings)
 
 
 def _weakest(probe_once: Callable[[], ProbeResult]) -> ProbeResult:

@@ -81,7 +81,7 @@ def _kernels(logs: numpy.ndarray) -> tuple[int, float]:
     """How many kernels the calls have, modulo four, and the share of the variance within segments that lies between the
     places that follow from it.
     """
-    return max(((kernels, _share(logs, kernels)) for kernels in range(PLACES)), key=lambda found: found[1])
+    return max(((kernels, _share(logs, kernels)) for kernels in range(PLACES)), key=lambda fit: fit[1])
 
 
 def _share(logs: numpy.ndarray, kernels: int) -> float:
@@ -143,9 +143,9 @@ def _of_beginnings(middles: numpy.ndarray, turns: numpy.ndarray, ends: numpy.nda
         arms = numpy.split(middles - added[turns], ends)
         apart = numpy.concatenate([arm - trimmed_mean(arm.tolist()) for arm in arms])
         for turn in range(PLACES):
-            found = apart[turns == turn].tolist()
-            if found:
-                added[turn] += trimmed_mean(found) * len(found) / (len(found) + _AS_GOOD_AS_NONE_OF_SEGMENTS)
+            offsets = apart[turns == turn].tolist()
+            if offsets:
+                added[turn] += trimmed_mean(offsets) * len(offsets) / (len(offsets) + _AS_GOOD_AS_NONE_OF_SEGMENTS)
     return added - added.mean()
 
 

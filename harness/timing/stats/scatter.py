@@ -46,14 +46,14 @@ def held(intervals: Sequence[Interval], truth: float = 1.0) -> int:
     return sum(each.lo <= truth <= each.hi for each in intervals)
 
 
-def seen_at_most(found: int, n: int, confidence: float = 0.95) -> float:
-    """The largest rate of an event that is compatible with `found` of `n` (one-sided Clopper and Pearson 1934).
+def seen_at_most(events: int, n: int, confidence: float = 0.95) -> float:
+    """The largest rate of an event that is compatible with `events` of `n` (one-sided Clopper and Pearson 1934).
 
     1 where there were none to look at.
     """
     from scipy.special import betaincinv
 
-    return 1.0 if found >= n else float(betaincinv(found + 1, n - found, confidence))
+    return 1.0 if events >= n else float(betaincinv(events + 1, n - events, confidence))
 
 
 def long_run(ratios: Sequence[float]) -> float:
