@@ -73,8 +73,8 @@ def _verify_together(
     if fault is not None:
         raise with_recipe(fault, reference, sets, batch[len(sound)])
     return [
-        found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
-        for index, found in zip(sound, figures)
+        each if each.evidence is None else replace(each, evidence=in_segment(each.evidence, sets, index))
+        for index, each in zip(sound, figures)
     ]
 
 
@@ -110,31 +110,31 @@ def refuse_reordered(made: Launches) -> None:
 
 def check_all(
     session: Session, references: Sequence[Reference], launches: int, precision_class: str,
-    reload: Callable[[Reference], None], first_timeout_s: float, found: list[ErrorFigures],
+    reload: Callable[[Reference], None], first_timeout_s: float, errors: list[ErrorFigures],
 ) -> list[str]:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
     `reload(reference)` constructs the model for other sizes, and the first call at each may take `first_timeout_s`.
-    Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused with an
-    exception of its own words, each with what it said. Raises Failed for what is not right.
+    Figures are added to `errors` as they come. Returns the sizes beyond the timed ones that the candidate refused with
+    an exception of its own words, each with what it said. Raises Failed for what is not right.
     """
     refused = []
     for position, reference in enumerate(references):
         families = families_checked(reference, launches, timed=position == 0)
         reload(reference)
         try:
-            check_at(session, reference, families, precision_class, first_timeout_s, found)
+            check_at(session, reference, families, precision_class, first_timeout_s, errors)
         except failures.Failed as failure:
             if position == 0 or not failure.refusal:
                 raise
             refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
-    decide(found, references[0], precision_class)
+    decide(errors, references[0], precision_class)
     return refused
 
 
 def check_at(
     session: Session, reference: Reference, families: Sequence[Family], precision_class: str, first_timeout_s: float,
-    found: list[ErrorFigures],
+    errors: list[ErrorFigures],
 ) -> None:
     """Check one launch for each of `families` at the sizes of `reference`, for which the model is loaded.
 
@@ -148,40 +148,40 @@ def check_at(
     try:
         for family in alone:
             began = time.monotonic()
-            _check(session, reference, [family], precision_class, found, None if calls else first_timeout_s)
+            _check(session, reference, [family], precision_class, errors, None if calls else first_timeout_s)
             took_s, calls = time.monotonic() - began, calls + 1
         # The limit is for a queue: half of it must do for as many calls as this one, with its verification.
         at_once = max(1, min(most, int(session.launch_timeout_s / 2 / max(took_s, _LEAST_S))))
         for start in range(0, len(together), at_once):
-            _check_together(session, reference, together[start : start + at_once], precision_class, found)
+            _check_together(session, reference, together[start : start + at_once], precision_class, errors)
     except failures.Failed as failure:
         failure.refusal = failure.refusal and not calls
         raise
 
 
 def _check_together(
-    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures]
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, errors: list[ErrorFigures]
 ) -> None:
     """A queue of launches, one for each of `families`; where one of them is wrong, they are made one by one: what the
     first that is wrong then says is the verdict, with figures and evidence of its own.
     """
-    before = len(found)
+    before = len(errors)
     try:
-        _check(session, reference, families, precision_class, found)
+        _check(session, reference, families, precision_class, errors)
     except failures.Failed as failure:
         if len(families) == 1 or failure.verdict.status not in _REPORTED:
             raise
-        del found[before:]
+        del errors[before:]
         for family in families:
-            _check(session, reference, [family], precision_class, found)
+            _check(session, reference, [family], precision_class, errors)
         raise
 
 
 def _check(
-    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures],
-    timeout_s: float | None = None,
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str,
+    errors: list[ErrorFigures], timeout_s: float | None = None,
 ) -> None:
-    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic."""
+    """A launch for each of `families`, whose figures go to `errors`. Raises Failed for a mistake in logic."""
     sets = [reference.draw_ready(family) for family in families]
     try:
         made = session.launch(sets, gate=False, timeout_s=timeout_s)
@@ -189,7 +189,7 @@ def _check(
     finally:
         reference.forget_ready(taken_only=True)
     for each in figures:
-        found.append(each)
+        errors.append(each)
         if classify([each], reference.terms) is None:
             raise wrong([each], reference)
 
@@ -207,10 +207,10 @@ def call_once(
 
 def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:
     """Raise Failed unless all figures are within the bounds of the class."""
-    found = classify(figures, reference.terms)
-    if found is None:
+    measured_class = classify(figures, reference.terms)
+    if measured_class is None:
         raise wrong(figures, reference)
-    if found != precision_class:
+    if measured_class != precision_class:
         raise failures.failed(
             Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms),
             telling(figures, reference.terms).evidence,

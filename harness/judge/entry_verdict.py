@@ -103,9 +103,9 @@ class EntryJudge:
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while 0 < doubts < _OF_THREE_ATTEMPTS and clean < _OF_THREE_ATTEMPTS and not self._is_late:
-            said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
+            doubt = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
             is_renewed = not clean or self._control.allows_more_than(former)
-            tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
+            tell(f"in doubt ({doubt}): {'timing the control again, and then it' if is_renewed else 'once more'}")
             if is_renewed:
                 renewed_s = time.monotonic()
                 self._control.renew_when_quiet()
@@ -185,9 +185,9 @@ class EntryJudge:
                 paths = {"problem": shown(problem.path), "candidate": shown(Path(prepared.origin or prepared.path))}
                 judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
-            said = str(error).splitlines()[0]
+            cause = str(error).splitlines()[0]
             judgement.verdict = Verdict(
-                Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, no_room(self._references[0].memory, self._bench, said)
+                Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, no_room(self._references[0].memory, self._bench, cause)
             )
             judgement.lacked_room = True
         judgement.peak_bytes = self._bench.peak_bytes()
@@ -203,9 +203,9 @@ class EntryJudge:
         for position, start in enumerate(workers):
             if position and (self._is_late or judgement.timing.is_brief):
                 break
-            told = tell if len(workers) == 1 else partial(_tell_of_worker, tell, position + 1, len(workers))
+            tell_of_worker = tell if len(workers) == 1 else partial(_tell_of_worker, tell, position + 1, len(workers))
             try:
-                evaluate(self._attempt_of(prepared, start, judgement, told, first=position == 0))
+                evaluate(self._attempt_of(prepared, start, judgement, tell_of_worker, first=position == 0))
             except Failed as failure:
                 if not position or failure.verdict.reason_code is not ReasonCode.ROW_TIMEOUT:
                     raise

@@ -74,13 +74,13 @@ def measure(
 def _times(burst: _Burst, ways: Collection[tuple[str, int]], extras: Extras) -> None:
     for way, count in ways:
         try:
-            found = burst.make(way, count)
-            if "refused" in found:
-                extras.notes.append(f"it cannot be captured as a CUDA graph: {str(found['refused'])[:200]}")
+            report = burst.make(way, count)
+            if "refused" in report:
+                extras.notes.append(f"it cannot be captured as a CUDA graph: {str(report['refused'])[:200]}")
                 continue
-            if way == "warm" and found.get("hidden") is False:
+            if way == "warm" and report.get("hidden") is False:
                 extras.notes.append(f"its calls {_SAID[way]} could not be queued ahead: that time has launch overhead in it")
-            times_us = found["times_us"] if way == "warm" else [float(found["total_us"]) / count]
+            times_us = report["times_us"] if way == "warm" else [float(report["total_us"]) / count]
             setattr(extras, f"{way}_us", _positive(statistics.median(map(float, times_us))))
         except _NO_FIGURE as problem:
             extras.notes.append(f"its calls {_SAID[way]} were not timed: {_words(problem)}{_graphs_own(way, problem)}")
@@ -134,10 +134,10 @@ class _Burst:
         inputs = reference.draw()
         session.bench.synchronize()
         with meter:
-            found = session.repeat(inputs, way, calls)
-        if "refused" not in found:
+            report = session.repeat(inputs, way, calls)
+        if "refused" not in report:
             check.decide([judge_launch(session, reference, inputs, 0, self._class)], reference, self._class)
-        return found
+        return report
 
 
 def _calls(seconds: float, time_us: float) -> int:

@@ -71,13 +71,13 @@ def trace(
     it busy for longer than the calls are said to take.
     """
     if not limits.lists_kernels:
-        found = _trace_on_cpu(session, limits, reference, prepared, timing)
-        return code_places.less_own(found, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
-    found = _trace_on_gpu(session, limits, reference, prepared, timing)
-    if session.helped and found.kind != "unknown":
+        traced = _trace_on_cpu(session, limits, reference, prepared, timing)
+        return code_places.less_own(traced, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
+    traced = _trace_on_gpu(session, limits, reference, prepared, timing)
+    if session.helped and traced.kind != "unknown":
         note = "another process that it began uses the GPU: what that does is not known"
-        return replace(found, kind="unknown", own_share=None, notes=(*found.notes, note))
-    return found
+        return replace(traced, kind="unknown", own_share=None, notes=(*traced.notes, note))
+    return traced
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ def _trace_on_gpu(
         return _untraced(failure)
     except Unproven as unproven:
         return replace(UNKNOWN, notes=(f"its kernels are not known: {unproven}",))
-    found = least_of_calls([each.found for each in seen])
+    least = least_of_calls([each.found for each in seen])
     if any(each.unlike is None for each in seen):
-        return found
+        return least
     if all(each.is_too_long for each in seen):
         raise failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {found.busy_us:.1f} µs, and "
+            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {least.busy_us:.1f} µs, and "
             f"so in each of {len(seen)} recorded segments with right outputs",
         )
-    return replace(found, kind="unknown", own_share=None, notes=(*found.notes, seen[-1].unlike))
+    return replace(least, kind="unknown", own_share=None, notes=(*least.notes, seen[-1].unlike))
 
 
 def _untraced(failure: Failed) -> Provenance:
@@ -160,12 +160,12 @@ def _read(
     every = timed_windows(session, made)
     known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
     kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=made.hidden is True) for window in every]
-    found = replace(
+    provenance = replace(
         least_of_calls(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
         launched=round(statistics.median(each.launched for each in kinds)),
     )
-    unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, found.launched)
-    return _Seen(found, unlike, found.busy_us > timing.time_us)
+    unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, provenance.launched)
+    return _Seen(provenance, unlike, provenance.busy_us > timing.time_us)
 
 
 def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Provenance:
@@ -175,13 +175,13 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     copied = _copies_to_order(window.spans, copies)
     spans = [span for span in window.spans if span not in copied]
     busy = busy_us(window.spans)
-    found = replace(kind_on_gpu([*spans, *window.late], owners), busy_us=busy, launched=len(window.spans))
+    provenance = replace(kind_on_gpu([*spans, *window.late], owners), busy_us=busy, launched=len(window.spans))
     each_us = _IDLE_EACH_US if held else _EACH_UNGATED_US
     idle_us = window.open_us - busy - _IDLE_US - each_us * len(window.spans)
     if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
-        return found
+        return provenance
     note = f"the GPU stood idle for {window.open_us - busy:.1f} of {window.open_us:.1f} µs of a call: who works meanwhile is not known"
-    return replace(found, kind="unknown", own_share=None, notes=(*found.notes, note))
+    return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, note))
 
 
 def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels: int = 0) -> str | None:
@@ -219,14 +219,14 @@ def _trace_on_cpu(
     """Watch a launch. One that comes out as mixed or unknown is watched three times, of which the middle one counts: a pause
     of a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
     """
-    found, unlike = UNKNOWN, None
+    provenance, unlike = UNKNOWN, None
     alike: list[Provenance] = []
     for _ in range(1 if timing.is_brief else _TRIES):  # of what takes seconds, one is enough
         try:
             beside_us = session.core_time_beside_us()
             listing = _profiled(session, reference, prepared)
             listing["others_us"] += session.core_time_beside_us() - beside_us
-            found = _kind_on_cpu(listing, prepared)
+            provenance = _kind_on_cpu(listing, prepared)
         except Failed as failure:
             if alike:
                 break
@@ -235,14 +235,14 @@ def _trace_on_cpu(
             if alike:
                 break
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
-        unlike = unlike_timed(found.busy_us, timing, limits)
+        unlike = unlike_timed(provenance.busy_us, timing, limits)
         if unlike is None:
-            alike.append(found)
+            alike.append(provenance)
             if alike[0].kind not in ("mixed", "unknown"):
-                return found
+                return provenance
     if alike:
         return middle_of_calls(alike)
-    return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
+    return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, unlike))
 
 
 def _profiled(session: Session, reference: Reference, prepared: Prepared) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def _profiled(session: Session, reference: Reference, prepared: Prepared) -> dic
 def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
     """The kind of a watched launch. Raises what a listing that is none makes of it."""
     total_us = float(listing["total_us"])
-    found = kind_on_cpu(
+    provenance = kind_on_cpu(
         listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(prepared.extensions),
         pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
         foreign=[
@@ -268,7 +268,7 @@ def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
         others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         idle_us=float(listing["idle_us"]),
     )
-    return replace(found, busy_us=total_us)
+    return replace(provenance, busy_us=total_us)
 
 
 def _foreign_addresses(asked_for: Sequence[Any], prepared: Prepared) -> list[str]:

@@ -69,14 +69,14 @@ def takes_a_gpu(failure: Failed, prepared: Prepared) -> bool:
         return True
     if words.get("in_kernel") is True and words.get("type") in _RAISED_FOR_WANT_OF_A_COMPILER:
         return True
-    said = words.get("message") or _line_at(words.get("where"), prepared)
-    return wants_gpu(str(said)) or bool(_NAMES_A_GPU.search(str(said)))
+    message = words.get("message") or _line_at(words.get("where"), prepared)
+    return wants_gpu(str(message)) or bool(_NAMES_A_GPU.search(str(message)))
 
 
 def _interpreters_places() -> tuple[str, ...]:
     """The folders of Triton, and of NumPy, which computes for its interpreter."""
-    found = (importlib.util.find_spec(name) for name in ("triton", "numpy"))
-    return tuple(f"{Path(spec.origin).parent}/" for spec in found if spec is not None and spec.origin)
+    specs = (importlib.util.find_spec(name) for name in ("triton", "numpy"))
+    return tuple(f"{Path(spec.origin).parent}/" for spec in specs if spec is not None and spec.origin)
 
 
 def _line_at(where: object, prepared: Prepared) -> str:

@@ -38,23 +38,23 @@ def references_at_all_sizes(
             Reference(problem, sizes, bench.torch_device, model_seed, bench.available_bytes()) for sizes in all_sizes
         ]
     except (torch.OutOfMemoryError, DriverError) as error:
-        said = str(error).splitlines()[0]
+        cause = str(error).splitlines()[0]
     else:
         note_rounding_noise(references[0])
         return references
     bench.release_memory()
     raise NoRoom(
         f"{problem.name}: this device has no room for one call of the reference at these sizes, of "
-        f"{bench.available_bytes() / 1e9:.1f} GB that are free ({said}). Run it at smaller ones with --sizes, or on a "
+        f"{bench.available_bytes() / 1e9:.1f} GB that are free ({cause}). Run it at smaller ones with --sizes, or on a "
         "device with more memory"
     )
 
 
-def no_room(plan: MemoryPlan, bench: Bench, said: str) -> str:
+def no_room(plan: MemoryPlan, bench: Bench, cause: str) -> str:
     """What is said where not even that plan had room for one launch and its truth."""
     return (
         f"this device has no room for its inputs, outputs and their truths at these sizes, {sentence_of(plan)}: about "
-        f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {bench.available_bytes() / 1e9:.1f} GB are free ({said})"
+        f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {bench.available_bytes() / 1e9:.1f} GB are free ({cause})"
     )
 
 

@@ -61,15 +61,15 @@ def sanitize(
             reference.mode, reference.init_by_name, reference.by_name,
         )
         try:
-            found = examiner.examine(launch, uses, tell, prepared.triton_cache)
+            examination = examiner.examine(launch, uses, tell, prepared.triton_cache)
         except OSError as error:
             judgement.warnings.append(f"compute-sanitizer could not be started: {error}")
             return
-        judgement.warnings += [warning for warning in found.warnings if warning not in judgement.warnings]
-        if found.verdict is not None:
-            judgement.verdict = found.verdict
+        judgement.warnings += [warning for warning in examination.warnings if warning not in judgement.warnings]
+        if examination.verdict is not None:
+            judgement.verdict = examination.verdict
             judgement.speedup = judgement.word = None  # what is wrong has no time
-        raised = found.raised
+        raised = examination.raised
         if raised is None:
             return
     judgement.warnings.append(f"compute-sanitizer could not look at it: under it, it raised {raised}")

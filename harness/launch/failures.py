@@ -55,32 +55,32 @@ def from_exception(words: Any, doing: str) -> Failed:
     kind, message = _text(words, "type") or "an exception", _text(words, "message")
     where = _text(words, "where")
     place = f" at {_short_place(where)}" if where else ""
-    said = f"{kind}: {message}" if message else kind
+    error_text = f"{kind}: {message}" if message else kind
     if words.get("out_of_memory") is True:
         code = ReasonCode.DEVICE_MEMORY if "CUDA" in message or "OutOfMemory" in kind else ReasonCode.HOST_MEMORY
-        return failed(Status.OUT_OF_MEMORY, code, f"out of memory {doing}{place} ({said})")
+        return failed(Status.OUT_OF_MEMORY, code, f"out of memory {doing}{place} ({error_text})")
     if kind == "NotBuilt":
         return failed(Status.REJECTED, ReasonCode.BUILD_CHANGED, f"{message}{place}")
     if "CUDA error" in message or "CUDA_ERROR_" in message or kind == "AcceleratorError":
         return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
-    failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
+    failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {error_text} {doing}{place}")
     failure.refusal, failure.exception = kind in _REFUSALS and bool(message), words
     return failure
 
 
-def unbuilt(told: Any) -> Failed:
+def unbuilt(calls: Any) -> Failed:
     """Calls of `load_inline` and `load` that a worker tells of; what no worker of ours tells is a broken protocol."""
-    if not isinstance(told, list) or not all(map(_is_call, told)) or len(told) > _MOST_CALLS:
+    if not isinstance(calls, list) or not all(map(_is_call, calls)) or len(calls) > _MOST_CALLS:
         return protocol("it asked for extensions in words that no worker of ours has")
-    names = ", ".join(sorted({repr(str(each["arguments"].get("name")))[:60] for each in told}))
+    names = ", ".join(sorted({repr(str(each["arguments"].get("name")))[:60] for each in calls}))
     reason = f"it asked for extensions that its build had not made ({names}), and for others each time it was begun anew"
-    return Unbuilt(Verdict(Status.REJECTED, ReasonCode.BUILD_CHANGED, reason), told)
+    return Unbuilt(Verdict(Status.REJECTED, ReasonCode.BUILD_CHANGED, reason), calls)
 
 
-def _is_call(told: Any) -> bool:
+def _is_call(call: Any) -> bool:
     return (
-        isinstance(told, dict) and told.get("kind") in ("load_inline", "load")
-        and isinstance(told.get("arguments"), dict) and isinstance(told.get("texts"), dict)
+        isinstance(call, dict) and call.get("kind") in ("load_inline", "load")
+        and isinstance(call.get("arguments"), dict) and isinstance(call.get("texts"), dict)
     )
 
 
@@ -109,12 +109,12 @@ def death(child: Child, doing: str) -> Failed:
     """The verdict on a worker that is gone."""
     child.wait(2.0)
     how = child.death()
-    said = _last_words(child.output())
+    last_words = _last_words(child.output())
     if child.ran_out_of_memory:
         return failed(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"{how} while {doing}")
     if how.startswith("exited"):
-        return failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{said}")
-    return failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
+        return failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{last_words}")
+    return failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{last_words}")
 
 
 def _last_words(output: str) -> str:

@@ -208,10 +208,10 @@ class Session:
     def compilations(self) -> int:
         """How many graphs torch.compile has compiled in the worker so far, by its own word. Raises Failed."""
         reply = self._ask({"op": "compilations"}, self.launch_timeout_s, "counting what was compiled")
-        found = reply.get("compilations")
-        if isinstance(found, bool) or not isinstance(found, int):
+        count = reply.get("compilations")
+        if isinstance(count, bool) or not isinstance(count, int):
             raise failures.protocol("no number of compilations reported")
-        return found
+        return count
 
     def note_helpers(self) -> None:
         """Note in `helped` whether a process that the candidate began uses the GPU beside the one that makes its launches.

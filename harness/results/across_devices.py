@@ -45,7 +45,7 @@ class Across:
 
 def across_of(joined: Joined, *, force: bool = False) -> list[Across]:
     """Every case that two devices have; of several runs on one device the newest stands for it."""
-    found = []
+    across = []
     for case in joined.cases:
         newest: dict[tuple[object, ...], int] = {}
         for run in case.runs:
@@ -53,8 +53,8 @@ def across_of(joined: Joined, *, force: bool = False) -> list[Across]:
             if known is None or joined.runs[run].utc >= joined.runs[known].utc:
                 newest[joined.runs[run].device] = run
         if len(newest) > 1:
-            found.append(_across(joined, case, sorted(newest.values()), force))
-    return found
+            across.append(_across(joined, case, sorted(newest.values()), force))
+    return across
 
 
 def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> Across:
@@ -73,7 +73,7 @@ def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> Across:
         row.name: {run: interval for run in kept if (interval := _ok_interval(row.records[run])) is not None}
         for row in rows if not row.is_baseline
     }
-    shared = tuple(name for name, found in speedups.items() if len(found) == len(kept)) if len(kept) > 1 else ()
+    shared = tuple(name for name, intervals in speedups.items() if len(intervals) == len(kept)) if len(kept) > 1 else ()
     means = {run: geometric_mean([speedups[name][run] for name in shared]) for run in kept} if shared else {}
     return Across(
         case, kept, rows, shared, {run: _places(speedups, shared, run) for run in kept}, means,

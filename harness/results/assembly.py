@@ -158,10 +158,10 @@ def baseline_hash(path: Path) -> str:
 @functools.lru_cache(maxsize=1)
 def harness_hash() -> str:
     """The first 16 hex digits of the SHA-256 over the names and texts of this software's own modules."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in (REPOSITORY / "harness").rglob("*") if path.suffix in (".py", ".cpp")):
-        found.update(str(path.relative_to(REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:16]
+        digest.update(str(path.relative_to(REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1)
@@ -171,13 +171,13 @@ def is_dirty() -> bool | None:
         return None
     try:
         subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, timeout=10, check=True)
-        found = subprocess.run(
+        status = subprocess.run(
             ["git", "status", "--porcelain", "--", "harness", "run.py", "configs"], cwd=REPOSITORY,
             capture_output=True, text=True, timeout=10, check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return bool(found.stdout.strip())
+    return bool(status.stdout.strip())
 
 
 def _warnings(build: Build | None, judgement: Judgement | None) -> str | None:
@@ -262,12 +262,12 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
 
 
 def _extra_fields(judgement: Judgement) -> dict[str, Any]:
-    found = judgement.extras
-    if found is None:
+    extras = judgement.extras
+    if extras is None:
         return {}
     return {
-        "warm_us": found.warm_us, "back_to_back_us": found.back_to_back_us, "graph_us": found.graph_us,
-        "joules": found.joules,
+        "warm_us": extras.warm_us, "back_to_back_us": extras.back_to_back_us, "graph_us": extras.graph_us,
+        "joules": extras.joules,
     }
 
 
@@ -287,25 +287,25 @@ def _pooled(timings: Sequence[Timing]) -> dict[str, float | int]:
 
 def _passes(timings: Sequence[Timing]) -> dict[str, float]:
     """Medians of the forward passes, and of what the backward passes after them took; nothing without those."""
-    found = {}
+    medians = {}
     for whose, totals, halves in (
         ("", "candidate_us", "forward_us"), ("baseline_", "baseline_us", "baseline_forward_us"),
     ):
         times_us = [each for timing in timings for each in getattr(timing, totals)]
         forward_us = [each for timing in timings for each in getattr(timing, halves)]
         if forward_us and len(forward_us) == len(times_us):
-            found[f"{whose}forward_us"] = statistics.median(forward_us)
-            found[f"{whose}backward_us"] = statistics.median(a - b for a, b in zip(times_us, forward_us))
-    return found
+            medians[f"{whose}forward_us"] = statistics.median(forward_us)
+            medians[f"{whose}backward_us"] = statistics.median(a - b for a, b in zip(times_us, forward_us))
+    return medians
 
 
 def _device_fields(bench: Bench) -> dict[str, Any]:
-    found = bench.identity
+    device = bench.identity
     return {
-        "device_kind": found.kind, "device_name": found.name, "uuid": found.uuid,
-        "sm": f"sm_{found.sm.replace('.', '')}" if found.sm else None, "sm_count": found.sm_count,
-        "l2_bytes": found.l2_bytes, "memory_bytes": found.memory_bytes, "driver": found.driver, "cuda": found.cuda,
-        "torch": found.torch, "power_limit_w": found.power_limit_w,
+        "device_kind": device.kind, "device_name": device.name, "uuid": device.uuid,
+        "sm": f"sm_{device.sm.replace('.', '')}" if device.sm else None, "sm_count": device.sm_count,
+        "l2_bytes": device.l2_bytes, "memory_bytes": device.memory_bytes, "driver": device.driver, "cuda": device.cuda,
+        "torch": device.torch, "power_limit_w": device.power_limit_w,
     }
 
 

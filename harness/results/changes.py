@@ -68,14 +68,14 @@ class Pair:
 
 def pairs_of(joined: Joined, *, force: bool = False) -> list[Pair]:
     """Each run against the first one on the same device, case by case."""
-    found = []
+    pairs = []
     for case in joined.cases:
         first: dict[tuple[object, ...], int] = {}
         for run in case.runs:
             reference = first.setdefault(joined.runs[run].device, run)
             if reference != run:
-                found.append(_pair(case, reference, run, force))
-    return found
+                pairs.append(_pair(case, reference, run, force))
+    return pairs
 
 
 def _pair(case: Case, reference: int, run: int, force: bool) -> Pair:

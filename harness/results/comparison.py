@@ -41,12 +41,12 @@ class Compared:
 
     def refusals(self) -> list[tuple[Case, int, int, tuple[tuple[str, str, str], ...]]]:
         """(case, run, other run, what differs) for each two that were not compared because of their methods."""
-        found = [(each.case, each.reference, each.run, each.refused) for each in self.pairs if each.refused]
-        found += [
+        refusals = [(each.case, each.reference, each.run, each.refused) for each in self.pairs if each.refused]
+        refusals += [
             (each.case, min(each.case.runs), run, mixed)
             for each in self.across for run, mixed in each.refused.items()
         ]
-        return [each for each in found if not (self.forced and is_forcible(each[3]))]
+        return [each for each in refusals if not (self.forced and is_forcible(each[3]))]
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ def tripped(compared: Compared, gates: Sequence[Gate]) -> list[Tripped]:
 
     Raises InputError when a gate has nothing to judge: a gate that is never closed is no gate.
     """
-    found: list[Tripped] = []
+    trips: list[Tripped] = []
     for gate in gates:
-        found += _slower(compared, gate) if gate.kind == "slower" else _incorrect(compared)
-    return found
+        trips += _slower(compared, gate) if gate.kind == "slower" else _incorrect(compared)
+    return trips
 
 
 def _slower(compared: Compared, gate: Gate) -> list[Tripped]:
-    judged, found = 0, []
+    judged, trips = 0, []
     for pair in compared.pairs:
         for row, change in pair.changes:
             if row.is_baseline or change.ratio is None:
@@ -104,20 +104,20 @@ def _slower(compared: Compared, gate: Gate) -> list[Tripped]:
             beyond = max(gate.threshold, change.margin or 0.0)
             if change.ratio.hi < 1 - beyond:
                 reason = f"at least {100 * (1 - change.ratio.hi):.2g} % slower, where {100 * beyond:.2g} % is allowed"
-                found.append(Tripped("slower", pair.case, row.name, pair.reference, pair.run, reason))
+                trips.append(Tripped("slower", pair.case, row.name, pair.reference, pair.run, reason))
     if not judged:
         raise InputError(
             "--fail-on slower has nothing to judge: no candidate has a speedup in two runs on one device",
             hint="Name two runs of the same GPU, and join edited candidates with --by name",
         )
-    return found
+    return trips
 
 
 def _incorrect(compared: Compared) -> list[Tripped]:
     """Candidates that are wrong in a run and were not wrong before, whether their source was edited or not."""
     if not any(len(case.runs) > 1 for case in compared.joined.cases):
         raise InputError("--fail-on incorrect has nothing to judge: no problem is in two of these runs")
-    found = []
+    trips = []
     for case in compared.joined.cases:
         held = {run: _candidates(case, run) for run in case.runs}
         for position, run in enumerate(case.runs[1:], 1):
@@ -125,8 +125,8 @@ def _incorrect(compared: Compared) -> list[Tripped]:
                 if record.status in WRONG and not _known_wrong(record, [held[each] for each in case.runs[:position]]):
                     words = " ".join((record.reason or record.status.value).split())
                     reason = f"{record.status.value}: {words}"
-                    found.append(Tripped("incorrect", case, record.candidate, None, run, reason))
-    return found
+                    trips.append(Tripped("incorrect", case, record.candidate, None, run, reason))
+    return trips
 
 
 def _candidates(case: Case, run: int) -> list[Record]:

@@ -77,11 +77,11 @@ class Case:
 
     def mixed(self, one: int, other: int) -> list[tuple[str, str, str]]:
         """The fields of `METHOD` in which two runs are known to differ, with both values."""
-        found = []
+        differences = []
         for name, a, b in zip(METHOD, self.methods[one], self.methods[other]):
             if a and b and a != b:
-                found.append((name, ", ".join(sorted(a)), ", ".join(sorted(b))))
-        return found
+                differences.append((name, ", ".join(sorted(a)), ", ".join(sorted(b))))
+        return differences
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
             rows.append(Row(name, tuple(cells.get(number) for number in range(run_count))))
     joined = {row.name for row in rows}
     unmatched = [
-        Unmatched(name, tuple(found), edited=len(found) > 1 or name in joined) for name, found in alone.items()
+        Unmatched(name, tuple(pairs), edited=len(pairs) > 1 or name in joined) for name, pairs in alone.items()
     ]
     first = next(iter(by_run.values()))[0]
     return Case(
@@ -154,10 +154,10 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
 
 
 def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
-    found = zip(METHOD, zip(*set(map(attrgetter(*METHOD), records))))
+    columns = zip(METHOD, zip(*set(map(attrgetter(*METHOD), records))))
     return tuple(
         frozenset(_word(value or "none") for value in values if value is not None or name == "baseline_hash")
-        for name, values in found
+        for name, values in columns
     )
 
 
@@ -179,16 +179,16 @@ def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> 
     Older rows count where they are of the newest run's problem and method.
     """
     newest_run, newest = with_records[-1]
-    found = [(newest_run, record) for record in newest]
+    rows = [(newest_run, record) for record in newest]
     seen = {(record.candidate, record.role) for record in newest}
     for run, records in reversed(with_records[:-1]):
         alike = [
             each for each in records
             if (each.candidate, each.role) not in seen and is_measured_alike(each, newest)
         ]
-        found += [(run, record) for record in alike]
+        rows += [(run, record) for record in alike]
         seen |= {(record.candidate, record.role) for record in alike}
-    return found
+    return rows
 
 
 def copied_sources(runs: Iterable[Sequence[Record]]) -> set[str]:
@@ -216,12 +216,12 @@ def _differences(runs: Sequence[ResultFile]) -> list[Difference]:
     names = [(group, name) for group, members in groups for name in members]
     values_of = attrgetter(*(name for _, name in names))
     recorded = [[set(values) - {None} for values in zip(*set(map(values_of, run.records)))] for run in runs]
-    found = []
+    differences = []
     for place, (group, name) in enumerate(names):
         values = tuple(", ".join(sorted(map(_word, each[place]))) or None for each in recorded)
         if len(set(values)) > 1 and not (name.endswith("_hash") and None in values):  # older rows have no such hashes
-            found.append(Difference(name, group, values))
-    return found
+            differences.append(Difference(name, group, values))
+    return differences
 
 
 def _word(value: object) -> str:

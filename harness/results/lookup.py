@@ -70,13 +70,13 @@ def _in_file(path: Path, name: str | None) -> Found:
 
 
 def _below(folder: Path, name: str, problem: str | None) -> Found:
-    found = [pair for pair in _matches(folder, name) if problem in (None, pair[0].problem)]
-    if not found:
+    matches = [pair for pair in _matches(folder, name) if problem in (None, pair[0].problem)]
+    if not matches:
         raise _not_found(folder, name, problem)
-    found.sort(key=lambda pair: (pair[0].utc, pair[1].name), reverse=True)
-    _, path = found[0]
+    matches.sort(key=lambda pair: (pair[0].utc, pair[1].name), reverse=True)
+    _, path = matches[0]
     newest = [each for each in read_records(path) if each.candidate == name and problem in (None, each.problem)]
-    return _found(newest, path, tuple(each for _, each in found[1:]))
+    return _found(newest, path, tuple(each for _, each in matches[1:]))
 
 
 def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ()) -> Found:
@@ -115,7 +115,7 @@ def _not_found(folder: Path, name: str, problem: str | None) -> InputError:
         hint = f"`{PROGRAM} PROBLEM` writes some"
         return InputError("there are no results below this folder", shown(folder), hint=hint)
     if name in known:
-        said = f"there are results of '{name}' for {listed(sorted(known[name]))}, none for '{problem}'"
-        return InputError(said, hint=f"Type {sorted(known[name])[0]}/{name}")
+        message = f"there are results of '{name}' for {listed(sorted(known[name]))}, none for '{problem}'"
+        return InputError(message, hint=f"Type {sorted(known[name])[0]}/{name}")
     hint = hint_for(name, sorted(known), "There are")
     return InputError(f"no results below {shown(folder)} name '{name}'", hint=hint)

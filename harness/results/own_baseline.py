@@ -98,10 +98,10 @@ def is_own_baseline(record: Record) -> bool:
 def speedup_over_eager(record: Record) -> Interval | None:
     """Return the speedup over strict eager, whatever `speedup` is over; None where one of its three figures is missing."""
     name = "speedup" if record.baseline_hash is None else "eager_speedup"
-    found = [getattr(record, f"{name}{end}") for end in ("", "_lo", "_hi")]
-    if not all(found) or min(found) <= 0:
+    figures = [getattr(record, f"{name}{end}") for end in ("", "_lo", "_hi")]
+    if not all(figures) or min(figures) <= 0:
         return None
-    return Interval(found[0], min(found[:2]), max(found[0], found[2]))
+    return Interval(figures[0], min(figures[:2]), max(figures[0], figures[2]))
 
 
 def fault_of(records: Iterable[Record]) -> HarnessError | None:

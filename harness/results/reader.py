@@ -54,8 +54,8 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
             raise InputError("the file is empty", path, hint=_HINT)
         missing = [each.name for each in FIELDS if each.required and each.name not in (*header, *_DEFAULTED)]
         if missing:
-            found = f"not a file of results: it has no column {', '.join(missing)}"
-            raise InputError(found, path, reader.line_num, hint=_HINT)
+            message = f"not a file of results: it has no column {', '.join(missing)}"
+            raise InputError(message, path, reader.line_num, hint=_HINT)
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise InputError(

@@ -95,17 +95,17 @@ def _meant_by(path: Path, notes: list[str], *, history: bool) -> list[ResultFile
 
 def _named(path: Path, notes: list[str]) -> list[ResultFile]:
     try:
-        found = _runs_in(path, notes)
+        runs = _runs_in(path, notes)
     except InputError as error:
         if path.exists() or error.hint:
             raise
         raise InputError(error.message, path, hint=f"`{PROGRAM} PROBLEM` writes results") from None
-    if not found:
+    if not runs:
         raise InputError(
             "the file has a header and no records: that run ended before its first result", path,
             hint="Run the problem again, or name another CSV",
         )
-    return found
+    return runs
 
 
 def _runs_in(path: Path, notes: list[str] | None = None) -> list[ResultFile]:
@@ -118,14 +118,14 @@ def _runs_in(path: Path, notes: list[str] | None = None) -> list[ResultFile]:
 
 
 def _matching(pattern: Path, notes: list[str], *, history: bool) -> list[ResultFile]:
-    found = [Path(each) for each in sorted(glob.glob(str(pattern), recursive=True))]
-    if not found:
+    paths = [Path(each) for each in sorted(glob.glob(str(pattern), recursive=True))]
+    if not paths:
         raise InputError("no file matches this pattern", pattern, hint=f"`{PROGRAM} PROBLEM` writes results")
     runs: list[ResultFile] = []
-    for path in found:
+    for path in paths:
         runs += _runs_below(path, notes, history=history) if path.is_dir() else _readable(path, notes)
     if not runs:
-        raise InputError(f"none of the {len(found)} files is one of results", pattern, hint=_first_of(notes))
+        raise InputError(f"none of the {len(paths)} files is one of results", pattern, hint=_first_of(notes))
     return runs
 
 
@@ -149,13 +149,13 @@ def _readable(path: Path, notes: list[str]) -> list[ResultFile]:
     if path.suffix == ".jsonl" and path.with_suffix(".csv").exists():
         return []  # the raw samples beside a CSV
     try:
-        found = _runs_in(path)
+        runs = _runs_in(path)
     except InputError as error:
         notes.append(f"passed over {error}")
         return []
-    if not found:
+    if not runs:
         notes.append(f"passed over {path}: that run ended before its first result")
-    return found
+    return runs
 
 
 def is_readable(path: Path) -> bool:

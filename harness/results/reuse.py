@@ -76,7 +76,7 @@ def kept_rows(
     if device.uuid is not None:
         wanted["uuid"] = device.uuid
     known = {each.name: each for each in candidates}
-    found: dict[str, Kept] = {}
+    kept: dict[str, Kept] = {}
     for path in sorted(folder.glob("*.csv"), key=lambda path: path.stem, reverse=True):
         try:
             records = read_records(path)
@@ -88,12 +88,12 @@ def kept_rows(
             # With more time for a row, which the settings' hash does not hold, that one may end.
             is_open = record.status in _TRIED_AGAIN or record.reason_code == ReasonCode.ROW_TIMEOUT
             is_open |= record.time_us is not None and record.speedup is None  # the baseline it was to be over was not ok
-            if is_wanted and not is_open and record.candidate not in found:
+            if is_wanted and not is_open and record.candidate not in kept:
                 is_same_size = memory_gb(record.memory_bytes) == memory_gb(device.memory_bytes)
                 is_same = is_same_size and all(getattr(record, name) == value for name, value in wanted.items())
                 if is_same and not _has_other_files(candidate, record.utc):
-                    found[record.candidate] = Kept(record, path)
-    return found
+                    kept[record.candidate] = Kept(record, path)
+    return kept
 
 
 def _has_other_files(candidate: Candidate, utc: str) -> bool:

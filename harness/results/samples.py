@@ -27,15 +27,15 @@ def read_samples(csv_path: Path, record: Record) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _samples_in(path: Path, changed_ns: int) -> dict[tuple[Any, ...], dict[str, Any]]:
     """The samples of a run by run, name and role, as the file was at that time. Raises OSError."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    samples: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             body = json.loads(line)
         except ValueError:
             continue
         if isinstance(body, dict) and isinstance(body.get("samples"), dict):
-            found[tuple(str(body.get(name)) for name in ("run_id", "candidate", "role"))] = body["samples"]
-    return found
+            samples[tuple(str(body.get(name)) for name in ("run_id", "candidate", "role"))] = body["samples"]
+    return samples
 
 
 def compiler_reports(samples: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -107,8 +107,8 @@ def scores_of(runs: Iterable[ResultFile], without_candidate: Sequence[str] = ())
     over_files: list[ResultFile] = []
     for run in runs:
         (over_files if any(record.baseline_hash for record in run.records) else over_eager).append(run)
-    found = _scores_over_alike(over_eager, without_candidate)
-    return found + _scores_over_alike(over_files, () if over_eager else without_candidate)
+    scores = _scores_over_alike(over_eager, without_candidate)
+    return scores + _scores_over_alike(over_files, () if over_eager else without_candidate)
 
 
 def _scores_over_alike(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> list[DeviceScores]:
@@ -118,10 +118,10 @@ def _scores_over_alike(runs: Sequence[ResultFile], without_candidate: Sequence[s
     by_model: dict[tuple[str | None, str], list[list[ResultFile]]] = {}
     for each in by_device.values():
         by_model.setdefault((each[0].device_kind, each[0].device_name), []).append(each)
-    found: list[list[ResultFile]] = []
+    groups: list[list[ResultFile]] = []
     for devices in by_model.values():
-        found += [[run for each in devices for run in each]] if _share(devices) else devices
-    return [_of_device(each, without_candidate) for each in found]
+        groups += [[run for each in devices for run in each]] if _share(devices) else devices
+    return [_of_device(each, without_candidate) for each in groups]
 
 
 def _share(devices: Sequence[Sequence[ResultFile]]) -> bool:
@@ -135,12 +135,12 @@ def _share(devices: Sequence[Sequence[ResultFile]]) -> bool:
 
 def _by_problem(run: ResultFile) -> dict[str, list[Record]]:
     """The candidates' rows of a run by what was asked: problem, sizes and mode."""
-    found: dict[str, list[Record]] = {}
+    by_problem: dict[str, list[Record]] = {}
     for record in run.records:
         if record.role == "candidate":
             mode = "" if record.mode in (None, "forward") else record.mode
-            found.setdefault(" ".join(filter(None, (record.problem, record.sizes, mode))), []).append(record)
-    return found
+            by_problem.setdefault(" ".join(filter(None, (record.problem, record.sizes, mode))), []).append(record)
+    return by_problem
 
 
 def _of_device(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> DeviceScores:
@@ -239,15 +239,15 @@ def _runtime_stats(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _metadata(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"hardware": record.device_name, "device": record.device_kind}
+    metadata: dict[str, Any] = {"hardware": record.device_name, "device": record.device_kind}
     errors = samples.get("errors", [])
     if errors:
         passed = sum(_passed(each) for each in errors)
-        found["correctness_trials"] = f"({passed} / {len(errors)})"
+        metadata["correctness_trials"] = f"({passed} / {len(errors)})"
     if _is_right(record):
-        return found
+        return metadata
     if record.status is Status.CHECKED:  # no error, and no verdict at the problem's own sizes either
-        return {**found, "checked": record.reason}
+        return {**metadata, "checked": record.reason}
     name = {Status.BUILD_FAILED: "compilation_error", Status.INCORRECT: "correctness_issue",
             Status.IMPRECISE: "correctness_issue"}.get(record.status, "runtime_error")
     if record.reason_code is ReasonCode.RAISED:
@@ -255,9 +255,9 @@ def _metadata(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
     elif record.reason_code is ReasonCode.BUILD_TIMEOUT:
         name = "compilation_error"
     code = record.reason_code.value or record.status.value
-    return {**found, name: record.reason, f"{name}_name": code}
+    return {**metadata, name: record.reason, f"{name}_name": code}
 
 
 def _passed(error: Mapping[str, Any]) -> bool:
     pairs = ((error["max_u"], error["allowed_max_u"]), (error["rms_u"], error["allowed_rms_u"]))
-    return all(allowed is None or (found is not None and found <= allowed) for found, allowed in pairs)
+    return all(allowed is None or (measured is not None and measured <= allowed) for measured, allowed in pairs)

@@ -63,8 +63,8 @@ def source_given(source: str | Path, name: str | None) -> Path | str:
     try:
         source.encode()
     except UnicodeEncodeError as error:
-        said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
-        raise InputError(said) from None
+        message = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
+        raise InputError(message) from None
     return source
 
 
@@ -172,11 +172,11 @@ class Referee:
         path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
         try:
             candidates = rivals_of(problem.baseline, [read_candidate(path, form=problem.form)])
-            [found] = self.judge(problem, candidates, settings, check_only=check_only, budget_s=budget_s)
+            [evaluation] = self.judge(problem, candidates, settings, check_only=check_only, budget_s=budget_s)
         finally:
             if path.parent == self._folder:
                 path.unlink(missing_ok=True)
-        return found
+        return evaluation
 
     def judge(
         self, problem: Problem, candidates: Sequence[Candidate], settings: Settings, *, check_only: bool = False,

@@ -71,7 +71,7 @@ class SavedFiles:
                 quiet.add(path)
         moving = set(now) - quiet
         self._seen, self.is_moving = seen, bool(moving)
-        found = []
+        candidates = []
         for path in self._find():
             if path not in quiet:
                 continue
@@ -82,20 +82,20 @@ class SavedFiles:
             key = f"{candidate.source_hash} {[(str(each), now[each]) for each in beside]}"
             if self._judged.get(path) != key:
                 self._judged[path] = key
-                found.append(candidate)
+                candidates.append(candidate)
         self._judged = {path: key for path, key in self._judged.items() if path in now}
-        return found
+        return candidates
 
     def _beside(self, path: Path, now: dict[Path, Stamp]) -> list[Path]:
         """The files that the candidate in `path` names, and those that they name."""
-        found, waiting = {path}, [path]
+        paths, waiting = {path}, [path]
         while waiting:
             reader = waiting.pop()
             source = self._source_of(reader, now[reader])
-            named = [each for each in now.keys() - found if source.names(each)]
-            found.update(named)
+            named = [each for each in now.keys() - paths if source.names(each)]
+            paths.update(named)
             waiting += named
-        return sorted(found - {path})
+        return sorted(paths - {path})
 
     def _source_of(self, path: Path, stamp: Stamp) -> _Source:
         """What a text file says; nothing where it is too long to be a source, or gone."""
@@ -135,7 +135,7 @@ def _read(path: Path, stamp: Stamp) -> _Source:
 
 def _stamps(folder: Path) -> dict[Path, Stamp]:
     """Time and size of every file below `folder` that is not hidden; what vanishes meanwhile is left out."""
-    found: dict[Path, Stamp] = {}
+    stamps: dict[Path, Stamp] = {}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name[0] != "." and name != "__pycache__"]
         for name in names:
@@ -143,9 +143,9 @@ def _stamps(folder: Path) -> dict[Path, Stamp]:
                 continue
             path = Path(place, name)
             try:
-                told = path.stat()
+                status = path.stat()
             except OSError:
                 continue
-            if stat.S_ISREG(told.st_mode):
-                found[path] = told.st_mtime_ns, told.st_size
-    return found
+            if stat.S_ISREG(status.st_mode):
+                stamps[path] = status.st_mtime_ns, status.st_size
+    return stamps

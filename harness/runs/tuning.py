@@ -209,7 +209,7 @@ def tune(
     with judges as referee:
         def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
             variants = [candidate.with_parameters(values) for values in choices]
-            records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}
+            records = {each.record.source_hash: each.record for each in referee.judge(problem, variants, settings)}
             return [Trial(values, records[variant.source_hash]) for values, variant in zip(choices, variants)]
 
         while choices := search.ask(referee.at_once):

@@ -95,11 +95,11 @@ def run_corpus(
         progress.note(f"{problem.name}: {len(mine)} cases through a run like any other")
         candidates = [read_candidate(case.path) for case in mine]
         asked = RunRequest(problem, candidates, device_kind if link else devices[0], settings, folder, wait_s=wait_s)
-        found = judge_on_cluster(asked, link, progress) if link else judge_all(asked, devices, progress)
-        if len(found) > 1:
+        results = judge_on_cluster(asked, link, progress) if link else judge_all(asked, devices, progress)
+        if len(results) > 1:
             hint = "Choose one with --accelerator H100" if link else "Name those of one model with --devices cuda:0,cuda:2"
             raise InputError("these GPUs are of several models, and a matrix is of one", hint=hint)
-        [result] = found
+        [result] = results
         records = {record.candidate: record for record in result.records if record.role == "candidate"}
         controls = [record for record in result.records if record.role == "baseline"]
         rounds.append(_Round(problem, mine, records, controls))
@@ -136,7 +136,7 @@ def _ask_naive_judge(
     waiting = deque(
         (case, each.problem) for each in rounds for case in each.cases if case.group != _NOT_SHOWN
     )
-    total, said = len(waiting), {}
+    total, results = len(waiting), {}
 
     def ask_on(uuid: str | None) -> None:
         device_lock = DeviceLock(uuid, uuid or "this CPU", progress, wait_s=wait_s)
@@ -147,10 +147,10 @@ def _ask_naive_judge(
                 except IndexError:
                     return  # another device's was quicker
                 build = cache.lookup(cache.key(read_candidate(case.path), toolchain))
-                result = said[case.name] = judge.judge(case, problem, build.manifest if build else {})
-                progress.note(f"naive judge [{len(said)}/{total}] {case.name}: {result.text}")
+                result = results[case.name] = judge.judge(case, problem, build.manifest if build else {})
+                progress.note(f"naive judge [{len(results)}/{total}] {case.name}: {result.text}")
 
     with ThreadPoolExecutor(len(controls), thread_name_prefix="naive-judge") as asked:
         for each in [asked.submit(ask_on, uuid) for uuid in controls]:
             each.result()
-    return said
+    return results

@@ -32,12 +32,12 @@ class Seen:
 
 def read(records: Sequence[Record], csv_path: Path) -> list[Seen]:
     """The clocks of those of `records` that are ok, from the raw samples beside `csv_path`; not those of one clock."""
-    found = (
+    pairs = (
         (record, ThreeClocks.in_samples(read_samples(csv_path, record)))
         for record in records if record.status is Status.OK
     )
     return [
-        Seen(record, clocks) for record, clocks in found
+        Seen(record, clocks) for record, clocks in pairs
         if clocks is not None and (clocks.traced_us, clocks.wall_us) != (None, None)
     ]
 
@@ -53,8 +53,8 @@ def sentences(seen: Sequence[Seen]) -> list[str]:
     if not parts:
         return ["No call was seen by a second clock."]
     apart = [
-        f"{each.title}: {said}" for each in seen
-        if (said := each.clocks.disagreement(limits_of(each.record.device_kind or "cpu")))
+        f"{each.title}: {disagreement}" for each in seen
+        if (disagreement := each.clocks.disagreement(limits_of(each.record.device_kind or "cpu")))
     ]
     return [f"Other clocks beside the events: {', '.join(parts)}.", *apart]
 

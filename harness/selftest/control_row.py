@@ -153,13 +153,13 @@ def _classes(measured: Sequence[Record]) -> list[tuple[str, list[Record]]]:
     """The classes of durations that have a margin of their own, in words, with their records: those that have any, the
     longest first.
     """
-    found, upper_us = [], math.inf
+    classes, upper_us = [], math.inf
     for shortest_us, _ in MARGINS:
         inside = [each for each in measured if shortest_us <= (each.time_us or 0.0) < upper_us]
         if inside:
-            found.append((_class_text(shortest_us, upper_us), inside))
+            classes.append((_class_text(shortest_us, upper_us), inside))
         upper_us = shortest_us
-    return found
+    return classes
 
 
 def _class_text(shortest_us: float, upper_us: float) -> str:

@@ -97,11 +97,11 @@ def read_case(path: Path) -> Case:
         text = path.read_bytes().decode("utf-8", errors="replace").replace("\r\n", "\n")
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})", path) from None
-    found = _DOCSTRING.match(text)
-    if found is None:
+    match = _DOCSTRING.match(text)
+    if match is None:
         raise InputError("has no header", path, 1, 'Begin the file with """ and a sentence on what it does.')
-    first_line = text[: found.start(2)].count("\n") + 1
-    sentence, fields = _split(found.group(2), path, first_line)
+    first_line = text[: match.start(2)].count("\n") + 1
+    sentence, fields = _split(match.group(2), path, first_line)
     values = {name: value for name, (value, _) in fields.items()}
     case = Case(
         path=path, name=named(path)[0], group=path.parent.name, sentence=sentence,
@@ -123,14 +123,14 @@ def _split(docstring: str, path: Path, first_line: int) -> tuple[str, dict[str, 
     fields: dict[str, tuple[list[str], int]] = {}
     last: list[str] = sentence
     for number, line in enumerate(docstring.split("\n"), first_line):
-        found = _FIELD.match(line)
-        if found is not None and found.group(1) in FIELDS:
-            if found.group(1) in fields:
-                raise InputError(f"has {found.group(1)}: twice", path, number, "Leave one of the two out.")
-            last = [found.group(2) or ""]
-            fields[found.group(1)] = (last, number)
+        match = _FIELD.match(line)
+        if match is not None and match.group(1) in FIELDS:
+            if match.group(1) in fields:
+                raise InputError(f"has {match.group(1)}: twice", path, number, "Leave one of the two out.")
+            last = [match.group(2) or ""]
+            fields[match.group(1)] = (last, number)
         elif fields and line.strip() and not line.startswith("  "):
-            guess = nearest(found.group(1), FIELDS) if found is not None else None
+            guess = nearest(match.group(1), FIELDS) if match is not None else None
             hint = f"Did you mean {guess}:?" if guess else \
                 f"Indent a line that goes on by two spaces, or begin it with one of {listed(FIELDS)} and a colon."
             raise InputError(f"cannot be read as a field of the header: {line.strip()[:60]}", path, number, hint)
@@ -225,12 +225,12 @@ def _matching(cases: Sequence[Case], globs: Sequence[str], flag: str) -> set[Cas
     matched: set[Case] = set()
     for glob in globs:
         pattern = glob.removesuffix(".py")
-        found = [case for case in cases if any(
+        matches = [case for case in cases if any(
             fnmatch.fnmatchcase(name, pattern) for name in (case.name, f"{case.group}/{case.name}")
         )]
-        if not found:
+        if not matches:
             guess = nearest(pattern, [case.name for case in cases])
             hint = f"Did you mean '{guess}'?" if guess else "A glob is for a name, or for group/name as in 'clock/*'."
             raise InputError(f"{flag} '{glob}' matches no case of the corpus", hint=hint)
-        matched.update(found)
+        matched.update(matches)
     return matched

@@ -36,8 +36,8 @@ class Waits:
     records: Sequence[Record]
 
     def time_us(self, name: str) -> float | None:
-        found = (each.time_us for each in self.records if each.candidate == name and each.status is Status.OK)
-        return next(found, None)
+        times_us = (each.time_us for each in self.records if each.candidate == name and each.status is Status.OK)
+        return next(times_us, None)
 
     @property
     def step_us(self) -> float | None:

@@ -207,9 +207,9 @@ def _tally(what: str, rows: Sequence[Row], words: Mapping[str, str]) -> str:
     """`12 honest controls: 11 passed, 1 false alarm (side_stream)`; what is not as it should be is named."""
     parts = []
     for outcome, word in words.items():
-        found = [row.name for row in rows if row.outcome == outcome]
-        if found or outcome in AS_EXPECTED:
-            parts.append(f"{len(found)} {word}" + ("" if outcome in AS_EXPECTED else f" ({', '.join(found)})"))
+        names = [row.name for row in rows if row.outcome == outcome]
+        if names or outcome in AS_EXPECTED:
+            parts.append(f"{len(names)} {word}" + ("" if outcome in AS_EXPECTED else f" ({', '.join(names)})"))
     return f"{len(rows)} {what}{'' if len(rows) == 1 else 's'}: {', '.join(parts)}"
 
 
@@ -264,10 +264,10 @@ def _places(path: Path, kind: str) -> tuple[str, int, int]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read ({getattr(error, 'strerror', None) or error})", path) from None
-    found = re.search(f"{re.escape(first)}(.*?){re.escape(last)}", text, re.DOTALL)
-    if found is None:
+    match = re.search(f"{re.escape(first)}(.*?){re.escape(last)}", text, re.DOTALL)
+    if match is None:
         raise InputError("has no place for the matrix", path, hint=f"Write the lines {first} and {last} into it.")
-    return text, found.start(1), found.end(1)
+    return text, match.start(1), match.end(1)
 
 
 def _earlier(path: Path) -> dict[str, Row]:

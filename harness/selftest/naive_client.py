@@ -87,10 +87,10 @@ def result_of(reply: Mapping[str, Any]) -> NaiveResult:
     answer = reply.get("answer") if isinstance(reply.get("answer"), dict) else {}
     milliseconds, eager_ms = (_milliseconds(answer.get(name)) for name in ("ms", "eager_ms"))
     raised = str(answer.get("raised") or "")[:60]
-    said = str(answer.get("said") or "")[:200]
+    message = str(answer.get("said") or "")[:200]
     return NaiveResult(
         correct=answer.get("correct") if isinstance(answer.get("correct"), bool) else None, ms=milliseconds,
-        eager_ms=eager_ms, raised=raised, said=said, end=str(reply.get("end") or "")[:60],
+        eager_ms=eager_ms, raised=raised, said=message, end=str(reply.get("end") or "")[:60],
     )
 
 

@@ -54,11 +54,11 @@ def run_case(
         _answer(request, folder, writing, judge)
         sys.exit(0)  # as such a loop ends: after the threads of the case, and what it registered for the end
     os.close(writing)
-    said, status = _listen(child, reading, float(request["limit_s"]))
+    reply, status = _listen(child, reading, float(request["limit_s"]))
     os.close(reading)
     _end_everything(child)
     remove_tree(folder)
-    answer = _parsed(said)
+    answer = _parsed(reply)
     return {"answer": answer, "end": _ending(status, answered=answer is not None)}
 
 
@@ -83,19 +83,19 @@ def _answer(
 def _listen(child: int, reading: int, limit_s: float) -> tuple[bytes, int | None]:
     """What the child wrote, and its wait status; None when it had not ended after `limit_s` seconds."""
     os.set_blocking(reading, False)
-    said, status, deadline = b"", None, time.monotonic() + limit_s
+    reply, status, deadline = b"", None, time.monotonic() + limit_s
     while status is None and time.monotonic() < deadline:
-        ended, found = os.waitpid(child, os.WNOHANG)
-        status = found if ended else None
+        ended, wait_status = os.waitpid(child, os.WNOHANG)
+        status = wait_status if ended else None
         if status is None and not select.select([reading], [], [], _POLL_S)[0]:
             continue
         try:
-            while len(said) < _LONGEST_ANSWER_BYTES and (chunk := os.read(reading, 4096)):
-                said += chunk
+            while len(reply) < _LONGEST_ANSWER_BYTES and (chunk := os.read(reading, 4096)):
+                reply += chunk
         except BlockingIOError:
             continue
         time.sleep(_POLL_S)  # the answer is there, or is none; what remains to be seen is the end
-    return said, status
+    return reply, status
 
 
 def _end_everything(child: int) -> None:
@@ -116,9 +116,9 @@ def _end_everything(child: int) -> None:
         pass
 
 
-def _parsed(said: bytes) -> dict[str, Any] | None:
+def _parsed(reply: bytes) -> dict[str, Any] | None:
     try:
-        answer = json.loads(said)
+        answer = json.loads(reply)
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None

@@ -251,7 +251,7 @@ class Worker:
         from harness.worker.repeats import repeated
 
         try:
-            found = repeated(
+            report = repeated(
                 self._stage, self._launcher, self._called, command["first"], command["inputs"][0], command["way"],
                 command["calls"], lambda: self._say({"queued": 1}),
             )
@@ -260,7 +260,7 @@ class Worker:
         except Exception as error:
             self._break(describe(error))
             return
-        self._say({"repeated": found})
+        self._say({"repeated": report})
 
     def _count_compilations(self, command: dict[str, Any]) -> None:
         """How many graphs torch.compile has compiled in this process so far."""

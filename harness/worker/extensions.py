@@ -107,14 +107,14 @@ def _loader(
 
 def _keep_asked(key: str, kind: str, arguments: dict[str, Any]) -> bool:
     """Whether there is room to tell the judge of this call."""
-    told = {name: _told(value) for name, value in arguments.items() if name not in LEFT_OUT and value is not None}
+    kept = {name: _told(value) for name, value in arguments.items() if name not in LEFT_OUT and value is not None}
     texts = {}
     if kind == "load":
-        told["sources"] = [told["sources"]] if isinstance(told.get("sources"), str) else told.get("sources") or []
+        kept["sources"] = [kept["sources"]] if isinstance(kept.get("sources"), str) else kept.get("sources") or []
         with suppress(OSError):  # one that is missing is the builder's to miss
-            for path in told["sources"]:
+            for path in kept["sources"]:
                 texts[path] = Path(path).read_text(encoding="utf-8", errors="replace")
-    call = {"kind": kind, "arguments": told, "texts": texts}
+    call = {"kind": kind, "arguments": kept, "texts": texts}
     if len(json.dumps([*_asked.values(), call])) > _MOST_ASKED_CHARACTERS:
         return False
     _asked[key] = call

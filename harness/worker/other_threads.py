@@ -53,8 +53,8 @@ class OtherThreads:
 
     @staticmethod
     def _clocks_ns() -> dict[int, int]:
-        found = {}
+        clocks_ns = {}
         for ident in set(_current_frames()) - {_get_ident()}:
             with suppress(OSError):  # it has just ended
-                found[ident] = _clock_gettime_ns(_clock_of(ident))
-        return found
+                clocks_ns[ident] = _clock_gettime_ns(_clock_of(ident))
+        return clocks_ns

@@ -42,10 +42,10 @@ def fault_of(
         skeleton, tensors = tree.flatten(result)
     except TypeError:
         return _fault("wrong_type", f"forward returned {_kind(result)}")
-    found = tree.shape_of(skeleton)
-    if result is None or found != shape:
+    returned_shape = tree.shape_of(skeleton)
+    if result is None or returned_shape != shape:
         expected = "a tensor" if shape == "tensor" else f"{len(specs)} tensors"
-        code = "wrong_count" if _count(found) not in (None, _count(shape)) else "wrong_type"
+        code = "wrong_count" if _count(returned_shape) not in (None, _count(shape)) else "wrong_type"
         return _fault(code, f"forward returned {_kind(result)} where the reference returns {expected}")
     for index, (tensor, spec, stride) in enumerate(zip(tensors, specs, strides)):
         label = "the output" if len(specs) == 1 else f"output {index}"

@@ -57,13 +57,13 @@ def repeated(
             stage.synchronize()
         for _ in range(_FIRST_CALLS):
             call()
-        found, result = _warm(stage, call, calls, queued) if way == WARM else _in_a_row(stage, call, calls)
+        report, result = _warm(stage, call, calls, queued) if way == WARM else _in_a_row(stage, call, calls)
     stage.restore_stream()
     if layout.fault_of(result, stage, 0) is None:
         outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
     stage.signal_end(first + 1)
     stage.synchronize()
-    return found
+    return report
 
 
 def _warm(

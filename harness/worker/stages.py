@@ -46,10 +46,10 @@ class Views:
 
     def of(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
         """Of the region `index`, the same objects each time."""
-        found = self._found.get((index, id(specs)))
-        if found is None:  # with the layout itself, whose number would else be another's one day
-            found = self._found[index, id(specs)] = specs, [spec.view(self._regions[index]) for spec in specs]
-        return found[1]
+        entry = self._found.get((index, id(specs)))
+        if entry is None:  # with the layout itself, whose number would else be another's one day
+            entry = self._found[index, id(specs)] = specs, [spec.view(self._regions[index]) for spec in specs]
+        return entry[1]
 
     def fresh(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
         """The same tensors as objects of their own, which whoever gets them may do anything with."""

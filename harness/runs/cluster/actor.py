@@ -61,16 +61,16 @@ class RefereeActor:
 
     def hear(self, timeout_s: float) -> list[str]:
         """Return what the judge has said since, each as JSON; wait for it up to `timeout_s`."""
-        said: list[str] = []
+        messages: list[str] = []
         until = time.monotonic() + timeout_s
         while True:
             try:
                 words = self._said.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
-                return said
-            said.append(json.dumps(words))
+                return messages
+            messages.append(json.dumps(words))
             if words[0] in _LAST:
-                return said
+                return messages
             until = time.monotonic() + _LINGER_S
 
     def send(self, text: str, *builds: Carried | str | dict) -> None:

@@ -129,8 +129,8 @@ class Dispatcher:
             while not self._is_over:
                 if not (self._places.open or self._places.expects_more):
                     raise self._why_none or HarnessError("no device of the cluster is left")
-                for number, said in self._places.hear(_POLL_S):
-                    self._take(number, *said)
+                for number, message in self._places.hear(_POLL_S):
+                    self._take(number, *message)
                 self._admit()
                 for builds in self._all_builds():
                     builds.look()
@@ -148,10 +148,10 @@ class Dispatcher:
                 if not asked.answer.done():
                     asked.answer.set_exception(fault)
 
-    def _take(self, number: int, kind: str, *said: Any) -> None:
+    def _take(self, number: int, kind: str, *payload: Any) -> None:
         if kind in ("told", "fault"):
-            self._progress.note(said[0])
-            self._why_none = HarnessError(said[0]) if kind == "fault" else self._why_none
+            self._progress.note(payload[0])
+            self._why_none = HarnessError(payload[0]) if kind == "fault" else self._why_none
             return
         if number not in self._places.open:
             return
@@ -159,19 +159,19 @@ class Dispatcher:
         if kind == "here":
             self._places.send(number, {"device": self._places.device_inside(number)})
         elif kind == "device":
-            self._join(number, DeviceIdentity(**said[0]))
+            self._join(number, DeviceIdentity(**payload[0]))
         elif kind == "stage":
-            self._progress.stage(name_on(label, said[0]), said[1])
+            self._progress.stage(name_on(label, payload[0]), payload[1])
         elif kind == "note":
-            self._progress.note(f"{label}: {said[0]}")
+            self._progress.note(f"{label}: {payload[0]}")
         elif kind == "until quiet":
             self._until_quiet.add(number)
         elif kind == "answer":
-            self._answered(number, *said)
+            self._answered(number, *payload)
         elif kind == "unsent":
-            self._come_back(number, said[0])
+            self._come_back(number, payload[0])
         else:
-            why = f"the judge on {label} {said[0]}" if kind == "gone" else str(error_of(*said))
+            why = f"the judge on {label} {payload[0]}" if kind == "gone" else str(error_of(*payload))
             self._lose(number, why)
 
     def _join(self, number: int, device: DeviceIdentity) -> None:
@@ -260,22 +260,24 @@ class Dispatcher:
                 self._problems.popitem(last=False)
         return self._problems[asked.key]
 
-    def _answered(self, place: int, number: int, values: Mapping[str, Any] | None, found: Any, lost: str | None) -> None:
+    def _answered(
+        self, place: int, number: int, values: Mapping[str, Any] | None, samples_or_error: Any, lost: str | None
+    ) -> None:
         asked, label = self._asked[number], self._places.label(place)
         del self._in_hand[place]
         self._model_of[place].queue.done(place)
         self._free.add(place)
         if values is None:
-            self._settle(number, error_of(*found))
+            self._settle(number, error_of(*samples_or_error))
         else:
             record = Record(**values)
             if asked.lost is not None:
                 record = record.warned(second_try(asked.lost))
-            if found.get("evidence"):
+            if samples_or_error.get("evidence"):
                 paths = {"problem": shown(asked.problem.path), "candidate": shown(asked.candidate.path)}
-                found["evidence"]["paths"] = paths
+                samples_or_error["evidence"]["paths"] = paths
             self._progress.done(record, label)
-            self._settle(number, Evaluation(record, found))
+            self._settle(number, Evaluation(record, samples_or_error))
         if lost:
             self._lose(place, f"{label} judges nothing more: {lost}")
 

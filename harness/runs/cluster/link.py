@@ -50,7 +50,7 @@ class Link:
         """Return the devices of the nodes that are alive now."""
         import ray
 
-        found: list[Seat] = []
+        seats: list[Seat] = []
         nodes = ray.nodes()
         hosts = [each["NodeManagerHostname"] for each in nodes]  # of those that are gone too
         for node in (each for each in nodes if each["Alive"]):
@@ -64,8 +64,8 @@ class Link:
             host = node["NodeManagerHostname"]
             if hosts.count(host) > 1:
                 host = f"{host}/{node['NodeID'][:4]}"
-            found += [Seat(node["NodeID"], host, number, model) for number in range(count)]
-        return found
+            seats += [Seat(node["NodeID"], host, number, model) for number in range(count)]
+        return seats
 
     def place(self, seat: Seat, program: str) -> Any:
         """Have an actor be placed at `seat` as soon as Ray has its device free; returns its handle at once."""

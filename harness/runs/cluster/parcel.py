@@ -171,7 +171,7 @@ class Shelf:
 
 def _beside(candidate: Candidate) -> dict[str, str]:
     """What it may read of its folder, by path and in base64. Raises ValueError for too much of it."""
-    folder, total, found = candidate.path.resolve().parent, 0, {}
+    folder, total, contents = candidate.path.resolve().parent, 0, {}
     own = [path for place in candidate.beside().own for path in ([place] if place.is_file() else sorted(place.rglob("*")))]
     for path in own:
         real = path.resolve()
@@ -183,8 +183,8 @@ def _beside(candidate: Candidate) -> dict[str, str]:
                 f"{candidate.path.name}: what lies beside it has more than {MOST_BESIDE_BYTES >> 20} MB, too much to go with "
                 "it to another machine. Put what it does not need elsewhere"
             )
-        found[str(path.resolve().relative_to(folder))] = base64.b64encode(real.read_bytes()).decode("ascii")
-    return found
+        contents[str(path.resolve().relative_to(folder))] = base64.b64encode(real.read_bytes()).decode("ascii")
+    return contents
 
 
 def _below(folder: Path, name: str) -> Path:
@@ -227,23 +227,24 @@ def _digest(values: Any) -> str:
 Carried = tuple[str, Mapping[str, bytes]]
 
 
-def text_of(said: Any) -> tuple[str, list[Any]]:
+def text_of(message: Any) -> tuple[str, list[Any]]:
     """Return what is said as JSON, and the references to the builds that go with it, in the order that it counts them by."""
-    if isinstance(said, Assignment):
-        values = {name: value for name, value in vars(said).items() if name not in ("problem", "settings")}
+    if isinstance(message, Assignment):
+        values = {name: value for name, value in vars(message).items() if name not in ("problem", "settings")}
         return json.dumps({
-            "kind": "assignment", **values, "problem": packed_problem(said.problem),
-            "settings": packed_settings(said.settings),
+            "kind": "assignment", **values, "problem": packed_problem(message.problem),
+            "settings": packed_settings(message.settings),
         }), []
-    if isinstance(said, Delivery):
+    if isinstance(message, Delivery):
         entries = {
-            number: each if isinstance(each, str) else packed_candidate(each) for number, each in said.entries.items()
+            number: each if isinstance(each, str) else packed_candidate(each)
+            for number, each in message.entries.items()
         }
         return json.dumps({
-            "kind": "delivery", "job": asdict(said.job), "entries": entries, "builds": list(map(str, said.builds)),
-            "quiet": said.quiet,
-        }), list(said.builds.values())
-    return json.dumps({"kind": "word", "word": said}), []
+            "kind": "delivery", "job": asdict(message.job), "entries": entries,
+            "builds": list(map(str, message.builds)), "quiet": message.quiet,
+        }), list(message.builds.values())
+    return json.dumps({"kind": "word", "word": message}), []
 
 
 class Unpacker:

@@ -138,14 +138,14 @@ class RayPlaces:
                 self._take(calls[call], call)
         elif not self._said:
             time.sleep(min(_POLL_S if timeout_s is None else timeout_s, 1.0))
-        said, self._said = self._said, deque()
+        messages, self._said = self._said, deque()
         self._heard_s = time.monotonic()
-        return said
+        return messages
 
-    def send(self, number: int, said: Any) -> None:
-        if isinstance(said, (Assignment, Delivery)):
-            self._note_names(number, said)
-        text, builds = text_of(said)
+    def send(self, number: int, message: Any) -> None:
+        if isinstance(message, (Assignment, Delivery)):
+            self._note_names(number, message)
+        text, builds = text_of(message)
         self.send_text(number, text, builds)
 
     def send_text(self, number: int, text: str, builds: Sequence[tuple[Any, Any]]) -> None:
@@ -219,7 +219,7 @@ class RayPlaces:
         was_sent = self._sent.pop(call, None) is not None
         place = self._places.get(number)
         try:
-            said = ray.get(call)
+            reply = ray.get(call)
         except ray.exceptions.RayError as error:
             if place is not None and was_sent and not isinstance(error, ray.exceptions.RayActorError):
                 words = " ".join(str(error).split())[:200]
@@ -230,9 +230,9 @@ class RayPlaces:
         if was_sent or place is None:
             return
         if not place.is_open:
-            self._opened(number, place, json.loads(said))
+            self._opened(number, place, json.loads(reply))
             return
-        for text in said:
+        for text in reply:
             words = self._mended(number, json.loads(text))
             if words[0] in ("record", "answer"):
                 del self._lost_at[place.seat]
@@ -268,20 +268,20 @@ class RayPlaces:
             del self._places[number]
             self._said.append((-1, ("fault", f"{place.seat.label} could not be opened: it {how}")))
 
-    def _note_names(self, number: int, said: Assignment | Delivery) -> None:
+    def _note_names(self, number: int, message: Assignment | Delivery) -> None:
         names = self._names.setdefault(number, {})
-        if isinstance(said, Assignment):
-            names["problem"] = shown(said.problem.path)
-            own = said.problem.baseline
+        if isinstance(message, Assignment):
+            names["problem"] = shown(message.problem.path)
+            own = message.problem.baseline
             names["candidates"] = {} if own is None else {own.name: shown(own.path)}
         else:
-            of_them = {each.name: shown(each.path) for each in said.entries.values() if not isinstance(each, str)}
+            of_them = {each.name: shown(each.path) for each in message.entries.values() if not isinstance(each, str)}
             names["candidates"] = names["candidates"] | of_them
 
-    def _mended(self, number: int, said: Sequence[Any]) -> tuple[Any, ...]:
+    def _mended(self, number: int, message: Sequence[Any]) -> tuple[Any, ...]:
         """What was said, with the paths by which this machine knows the files that an evidence is about."""
-        if said[0] == "record" and said[2].get("evidence"):
+        if message[0] == "record" and message[2].get("evidence"):
             names = self._names[number]
-            paths = {"problem": names["problem"], "candidate": names["candidates"].get(said[1]["candidate"])}
-            said[2]["evidence"]["paths"] = paths
-        return tuple(said)
+            paths = {"problem": names["problem"], "candidate": names["candidates"].get(message[1]["candidate"])}
+            message[2]["evidence"]["paths"] = paths
+        return tuple(message)

@@ -146,8 +146,8 @@ class Referees:
     async def map_async(self, jobs: Iterable[Job]) -> AsyncIterator[tuple[Job, Evaluation | HarnessError]]:
         """The same, for asyncio."""
         answers, end = self.map(jobs), object()
-        while (found := await asyncio.to_thread(next, answers, end)) is not end:
-            yield found
+        while (answer := await asyncio.to_thread(next, answers, end)) is not end:
+            yield answer
 
     def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
         """Judge candidates that were read already, each given as soon as its answer is there. Raises HarnessError."""
@@ -199,8 +199,8 @@ class _Answers:
         self._file = tempfile.TemporaryFile(dir=folder)
         self._places: dict[str, tuple[int, int]] = {}
 
-    def put(self, key: str, found: Evaluation) -> None:
-        text = json.dumps([found.record.to_json(), dict(found.samples)]).encode()
+    def put(self, key: str, evaluation: Evaluation) -> None:
+        text = json.dumps([evaluation.record.to_json(), dict(evaluation.samples)]).encode()
         self._places[key] = self._file.seek(0, 2), len(text)
         self._file.write(text)
 
@@ -213,10 +213,10 @@ class _Answers:
         return Evaluation(Record(**record), samples)
 
 
-def _called(found: Evaluation, job: Job) -> Evaluation:
+def _called(evaluation: Evaluation, job: Job) -> Evaluation:
     """The answer of an equal job under this one's name."""
     name = job.name or (job.source.stem if isinstance(job.source, Path) else UNNAMED)
-    return Evaluation(replace(found.record, candidate=name), found.samples)
+    return Evaluation(replace(evaluation.record, candidate=name), evaluation.samples)
 
 
 def _key_of(job: Job) -> str:

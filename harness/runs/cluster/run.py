@@ -36,26 +36,26 @@ def run(
 
 def identities(link: Link, progress: Progress) -> list[DeviceIdentity]:
     """Return what the cluster's devices are, each kind once and without a UUID: an earlier row of any like it holds."""
-    found: dict[DeviceIdentity, None] = {}
+    devices: dict[DeviceIdentity, None] = {}
     until, known = time.monotonic() + _PATIENCE_S, set()
     with RayPlaces(link, program=WARM_PROGRAM) as places:
         while (places.open or places.expects_more) and time.monotonic() < until:
-            for number, (kind, *said) in places.hear(_POLL_S):
+            for number, (kind, *payload) in places.hear(_POLL_S):
                 if kind == "here":
                     places.send(number, {"device": places.device_inside(number)})
                 elif kind == "device":
-                    found[replace(DeviceIdentity(**said[0]), uuid=None)] = None
+                    devices[replace(DeviceIdentity(**payload[0]), uuid=None)] = None
                     known.add(number)
                 elif number == -1:
-                    progress.note(said[0])
+                    progress.note(payload[0])
             if known and known >= set(places.open) and not places.pending:
                 break
         if places.pending:
             progress.note(f"{places.pending} devices are held by other jobs: rows of a model that only they are of are made again")
         places.end_all(list(places.open))
-    if not found:
+    if not devices:
         raise HarnessError("no device of the cluster could be opened")
-    return list(found)
+    return list(devices)
 
 
 class Pool:

@@ -29,8 +29,8 @@ def main(descriptor: int) -> None:
 
         with Referee(device, progress=PipedProgress(pipe)) as judge:
             pipe.send(("device", asdict(judge.identity)))
-            while (said := pipe.recv()) is not None:
-                pipe.send(_answer(judge, pipe, said[1]))
+            while (message := pipe.recv()) is not None:
+                pipe.send(_answer(judge, pipe, message[1]))
 
 
 def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -43,7 +43,7 @@ def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, 
         builds.take(job["builds"], job["quiet"])
     try:
         candidates = rivals_of(job["problem"].baseline, [job["candidate"]])
-        [found] = judge.judge(
+        [evaluation] = judge.judge(
             job["problem"], candidates, job["settings"], check_only=job["check_only"], budget_s=job["budget_s"], builds=builds
         )
     except HarnessError as error:
@@ -51,4 +51,4 @@ def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, 
     except Exception as error:  # a fault of ours costs one answer, not the device
         words = f"the harness failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
         return "answer", job["number"], None, (1, words), judge.lost
-    return "answer", job["number"], found.record.to_json(), dict(found.samples), judge.lost
+    return "answer", job["number"], evaluation.record.to_json(), dict(evaluation.samples), judge.lost

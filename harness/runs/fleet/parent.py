@@ -68,8 +68,8 @@ class Fleet:
         if places.share_cpu:
             note_no_sandbox(self._progress)
         while (places.open or places.expects_more) and not self._all_is_judged():
-            for number, said in places.hear(_POLL_S if self._waiting or self._until_quiet else None):
-                self._take(number, *said)
+            for number, message in places.hear(_POLL_S if self._waiting or self._until_quiet else None):
+                self._take(number, *message)
             for number in list(self._waiting):
                 self._answer(number)
             self._answer_until_quiet()
@@ -96,10 +96,10 @@ class Fleet:
             team.is_over or not (team.judges or more) for team in self._teams.values()
         )
 
-    def _take(self, number: int, kind: str, *said: Any) -> None:
+    def _take(self, number: int, kind: str, *payload: Any) -> None:
         if kind in ("told", "fault"):
-            self._progress.note(said[0])
-            self._faults += [HarnessError(said[0])] if kind == "fault" else []
+            self._progress.note(payload[0])
+            self._faults += [HarnessError(payload[0])] if kind == "fault" else []
             return
         if number not in self._places.open:
             return  # what it said before it was given up
@@ -107,29 +107,29 @@ class Fleet:
         if kind == "here":
             self._places.send(number, self._assignment(number))
         elif kind == "gone":
-            self._lose(number, HarnessError(f"the judge on {label} {said[0]}"))
+            self._lose(number, HarnessError(f"the judge on {label} {payload[0]}"))
         elif kind == "device":
-            self._join(number, DeviceIdentity(**said[0]))
+            self._join(number, DeviceIdentity(**payload[0]))
         elif kind == "stage":
-            self._progress.stage(name_on(label, said[0]), said[1])
+            self._progress.stage(name_on(label, payload[0]), payload[1])
         elif kind == "note":
-            self._progress.note(f"{label}: {said[0]}")
+            self._progress.note(f"{label}: {payload[0]}")
         elif kind == "record":
-            record = Record(**said[0])
-            trouble = self._team_of[number].add(number, record, said[1])
+            record = Record(**payload[0])
+            trouble = self._team_of[number].add(number, record, payload[1])
             if trouble:
                 self._progress.note(trouble)
             self._progress.done(record, label)
         elif kind == "free":
-            self._waiting[number] = said[0]
+            self._waiting[number] = payload[0]
         elif kind == "until quiet":
             self._until_quiet.add(number)
         elif kind == "unsent":
-            for record in self._team_of[number].unsent(number, said[0]):
+            for record in self._team_of[number].unsent(number, payload[0]):
                 self._progress.done(record, label)
             self._waiting[number] = None
         else:
-            self._lose(number, error_of(*said))
+            self._lose(number, error_of(*payload))
 
     def _join(self, number: int, device: DeviceIdentity) -> None:
         key, difference = team_of(device), unlike(device, self._devices)

@@ -55,7 +55,7 @@ class Places(Protocol):
         """
         ...
 
-    def send(self, number: int, said: Any) -> None:
+    def send(self, number: int, message: Any) -> None:
         """Say something to one; nothing happens where it has ended, which is heard next."""
         ...
 
@@ -111,9 +111,9 @@ class LocalPlaces:
         except (EOFError, OSError):
             return "gone", self._judges[number].how_it_ended()
 
-    def send(self, number: int, said: Any) -> None:
+    def send(self, number: int, message: Any) -> None:
         try:
-            self._judges[number].pipe.send(said)
+            self._judges[number].pipe.send(message)
         except OSError:
             pass
 

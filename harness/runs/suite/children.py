@@ -44,11 +44,11 @@ def devices_here(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str
     def ask() -> tuple[tuple[str, ...], list[str]]:
         from harness.device.choice import devices_of
 
-        said: list[str] = []
-        return devices_of(names, said.append), said
+        notes: list[str] = []
+        return devices_of(names, notes.append), notes
 
-    devices, said = in_child(ask)
-    for text in said:
+    devices, notes = in_child(ask)
+    for text in notes:
         tell(text)
     return devices
 
@@ -210,22 +210,22 @@ class Child:
     def answer(self) -> Any:
         """What its work returned. Raises NothingToRun where the child did, ChildFailed for every other end."""
         try:
-            kind, said = self.pipe.recv()
+            kind, payload = self.pipe.recv()
         except EOFError:
             self._process.join()
-            kind, said = "failed", _end_of(self._process.exitcode)
+            kind, payload = "failed", _end_of(self._process.exitcode)
         except KeyboardInterrupt:
             self.interrupt()
             raise
         if self._goes_on and kind == "done":
-            return said
+            return payload
         self.pipe.close()
         self._process.join()
         if kind == "nothing":
-            raise NothingToRun(said)
+            raise NothingToRun(payload)
         if kind == "failed":
-            raise ChildFailed(said)
-        return said
+            raise ChildFailed(payload)
+        return payload
 
     def interrupt(self) -> None:
         """End it as Ctrl-C does, if it has not had the same signal already, and wait while it puts its workers away."""

@@ -48,11 +48,11 @@ def problem_paths(words: Iterable[Path]) -> list[Path]:
     A folder stands for the YAML files in it, or where there are none for its .py files. Raises InputError for a word
     that means nothing.
     """
-    found: dict[Path, Path] = {}
+    paths: dict[Path, Path] = {}
     for word in words:
         for path in _meant_by(word):
-            found.setdefault(path.resolve(), path)
-    return sorted(found.values(), key=lambda path: (_natural(str(path.parent)), _natural(path.name)))
+            paths.setdefault(path.resolve(), path)
+    return sorted(paths.values(), key=lambda path: (_natural(str(path.parent)), _natural(path.name)))
 
 
 def load_all(
@@ -87,22 +87,22 @@ def _meant_by(word: Path) -> list[Path]:
     if word.is_dir() and problem_in(word) is None:
         files = [each for each in sorted(word.iterdir()) if each.is_file() and each.name[0] not in "._"]
         yamls = [each for each in files if each.suffix in YAML_SUFFIXES]
-        found = yamls or [each for each in files if each.suffix == ".py"]
-        if not found:
+        paths = yamls or [each for each in files if each.suffix == ".py"]
+        if not paths:
             raise InputError("holds no problem file", word, hint="A problem is a .yaml file, or a KernelBench .py file")
-        return found
+        return paths
     if word.exists() or not glob.has_magic(str(word)):
         return [find_problem(word)]
-    found = [Path(each) for each in glob.glob(str(word), recursive=True)]
-    found = [problem_in(each) or each for each in found]
-    found = [each for each in found if each.suffix in (*YAML_SUFFIXES, ".py", ".json") and each.name[0] not in "._"]
-    if any(each.name == TASK_FILE for each in found):  # beside it lie only files of its own
-        found = [each for each in found if each.suffix != ".py"]
-    if not found:
+    paths = [Path(each) for each in glob.glob(str(word), recursive=True)]
+    paths = [problem_in(each) or each for each in paths]
+    paths = [each for each in paths if each.suffix in (*YAML_SUFFIXES, ".py", ".json") and each.name[0] not in "._"]
+    if any(each.name == TASK_FILE for each in paths):  # beside it lie only files of its own
+        paths = [each for each in paths if each.suffix != ".py"]
+    if not paths:
         folder = next((each for each in word.parents if not glob.has_magic(str(each))), Path("."))
         hint = f"Look into {shown(folder)}" if folder.is_dir() else f"There is no folder {shown(folder)}"
         raise InputError("no problem file matches this pattern", word, hint=hint)
-    return found
+    return paths
 
 
 def _natural(text: str) -> list[tuple[bool, int, str]]:
@@ -138,7 +138,7 @@ def owned_files(problems: Sequence[Problem], folder: Path) -> Owned:
             nobodys += inside
         for path in inside if owner is not None else ():
             files[owner].setdefault(path.stem, path)
-    return Owned({name: tuple(found.values()) for name, found in files.items()}, tuple(nobodys))
+    return Owned({name: tuple(by_stem.values()) for name, by_stem in files.items()}, tuple(nobodys))
 
 
 def own_files(problem: Problem) -> tuple[Path, ...]:

@@ -69,8 +69,8 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
     if kept:
         lines += ["", f"  reused: {kept} rows of earlier runs; their candidates, problems, settings, device and "
                       "this software are what they were"]
-    found = scores(outcomes)
-    lines += ["", score_text(found, width)] if found else []
+    device_scores = scores(outcomes)
+    lines += ["", score_text(device_scores, width)] if device_scores else []
     return "\n".join(lines)
 
 

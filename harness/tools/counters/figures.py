@@ -50,12 +50,12 @@ class Figure:
 
 def figures_of(values: Mapping[str, float]) -> list[Figure]:
     """The figures that the counters in `values` (by metric, base units) give; without its counters one is left out."""
-    found = [
+    figures = [
         _memory(values), _l2(values), _pipe(values, metrics.TENSOR_PERCENT, "tensor", "tensor pipe"),
         _pipe(values, metrics.FMA_PERCENT, "fma", "FMA pipe"), _issue(values), _occupancy(values), _conflicts(values),
         _sectors(values), *_stalls(values),
     ]
-    return [each for each in found if each is not None]
+    return [each for each in figures if each is not None]
 
 
 def time_us(values: Mapping[str, float]) -> float | None:
@@ -68,45 +68,45 @@ def _memory(values: Mapping[str, float]) -> Figure | None:
     if percent is None:
         return None
     rate = _rate(values, metrics.DRAM_BYTES)
-    said = _by_use(
+    sentence = _by_use(
         percent, "it is at the memory's limit: only fewer bytes make it faster",
         "memory is busy, and may be the limit for part of the time", "memory is not what limits it",
     )
-    return Figure("dram_percent", "DRAM throughput", percent, "%", f"{rate}{said}")
+    return Figure("dram_percent", "DRAM throughput", percent, "%", f"{rate}{sentence}")
 
 
 def _l2(values: Mapping[str, float]) -> Figure | None:
     percent = values.get(metrics.L2_PERCENT)
     if percent is None:
         return None
-    said = _by_use(
+    sentence = _by_use(
         percent, "L2 is at its limit: reuse from shared memory or registers", "L2 is busy", "L2 is not what limits it"
     )
     hits = values.get(metrics.L2_HITS)
-    found = f"; {hits:.0f} % of what it was asked for was there" if hits is not None else ""
-    return Figure("l2_percent", "L2 throughput", percent, "%", f"{_rate(values, metrics.L2_BYTES)}{said}{found}")
+    hit_text = f"; {hits:.0f} % of what it was asked for was there" if hits is not None else ""
+    return Figure("l2_percent", "L2 throughput", percent, "%", f"{_rate(values, metrics.L2_BYTES)}{sentence}{hit_text}")
 
 
 def _pipe(values: Mapping[str, float], metric: str, key: str, title: str) -> Figure | None:
     percent = values.get(metric)
     if percent is None:
         return None
-    said = _by_use(
+    sentence = _by_use(
         percent, "at its limit: only less work on it makes the kernel faster", "busy, with room left",
         "mostly waiting for data, or little used" if percent >= _IDLE else "not used, or hardly",
     )
-    return Figure(f"{key}_percent", title, percent, "%", said)
+    return Figure(f"{key}_percent", title, percent, "%", sentence)
 
 
 def _issue(values: Mapping[str, float]) -> Figure | None:
     percent = values.get(metrics.ISSUE_PERCENT)
     if percent is None:
         return None
-    said = _by_use(
+    sentence = _by_use(
         percent, "an instruction nearly every cycle: only fewer instructions make it faster",
         "warps are ready most of the time", "most cycles issue nothing: see what the warps wait for",
     )
-    return Figure("issue_percent", "issue slots", percent, "%", said)
+    return Figure("issue_percent", "issue slots", percent, "%", sentence)
 
 
 def _occupancy(values: Mapping[str, float]) -> Figure | None:
@@ -119,12 +119,13 @@ def _occupancy(values: Mapping[str, float]) -> Figure | None:
     least = min(limits.values(), default=0.0)
     by = " and ".join(name for name, blocks in limits.items() if blocks == least)
     if most >= 99.5:
-        said = "of 100 % that is possible"
+        sentence = "of 100 % that is possible"
     else:
-        said = f"of {most:.0f} % that is possible: {by} allow {least:.0f} block{'s' if least != 1 else ''} at a time"
+        sentence = f"of {most:.0f} % that is possible: " \
+            f"{by} allow {least:.0f} block{'s' if least != 1 else ''} at a time"
     if percent < 0.8 * most:
-        said += "; the rest is lost to blocks that end early, or too few of them"
-    return Figure("occupancy_percent", "occupancy", percent, "%", said)
+        sentence += "; the rest is lost to blocks that end early, or too few of them"
+    return Figure("occupancy_percent", "occupancy", percent, "%", sentence)
 
 
 def _conflicts(values: Mapping[str, float]) -> Figure | None:
@@ -136,18 +137,18 @@ def _conflicts(values: Mapping[str, float]) -> Figure | None:
     loads, stores = values[metrics.CONFLICTS_LOAD], values.get(metrics.CONFLICTS_STORE, 0.0)
     percent = 100.0 * (loads + stores) / wavefronts
     which = "loads" if loads >= stores else "stores"
-    said = "of the accesses to shared memory are repeats"
-    said += f", most of them of {which}: pad or swizzle the tile" if percent >= _MANY_CONFLICTS else \
+    sentence = "of the accesses to shared memory are repeats"
+    sentence += f", most of them of {which}: pad or swizzle the tile" if percent >= _MANY_CONFLICTS else \
         ": few" if percent >= 1 else ": next to none"
-    return Figure("bank_conflict_percent", "bank conflicts", percent, "%", said)
+    return Figure("bank_conflict_percent", "bank conflicts", percent, "%", sentence)
 
 
 def _sectors(values: Mapping[str, float]) -> Figure | None:
     sectors = values.get(metrics.SECTORS_LOAD)
     if not sectors:
         return None
-    said = "sectors of 32 bytes for a warp's load: coalesced it is 4 with 4 bytes a lane, 8 with 8, 16 with 16"
-    return Figure("sectors_per_load", "global loads", sectors, "", said)
+    sentence = "sectors of 32 bytes for a warp's load: coalesced it is 4 with 4 bytes a lane, 8 with 8, 16 with 16"
+    return Figure("sectors_per_load", "global loads", sectors, "", sentence)
 
 
 def _stalls(values: Mapping[str, float]) -> list[Figure]:

@@ -49,9 +49,9 @@ def read_log(text: str) -> Read:
     """The kernels in `text`, ncu's CSV of the page "raw" with its messages before it."""
     messages, rows = [], []
     for line in text.splitlines():
-        found = _MESSAGE.match(line)
-        if found:
-            messages.append((found["level"], found["text"].strip()))
+        match = _MESSAGE.match(line)
+        if match:
+            messages.append((match["level"], match["text"].strip()))
         elif line.startswith('"'):
             rows.append(line)
     kernels = tuple(_kernels(rows))
@@ -60,9 +60,9 @@ def read_log(text: str) -> Read:
     if _NO_PERMISSION in text:
         return Read(trouble=_PERMISSION)
     for level in ("ERROR", "WARNING"):
-        for each, said in messages:
+        for each, message in messages:
             if each == level:
-                return Read(trouble=f"ncu says: {said}")
+                return Read(trouble=f"ncu says: {message}")
     return Read(trouble="ncu saw no kernel in the call")
 
 
@@ -72,15 +72,15 @@ def _kernels(rows: list[str]) -> list[KernelCounters]:
     if not table or "Kernel Name" not in table[0]:
         return []
     header = table[0]
-    found = []
+    kernels = []
     for cells in table[1:]:
         named = dict(zip(header, cells))
         if not named.get("Kernel Name"):
             continue  # the row of units
         numbers = {name: _number(named.get(name, "")) for name in header if "__" in name}
         values = {name: value for name, value in numbers.items() if value is not None}
-        found.append(KernelCounters(named["Kernel Name"], values))
-    return found
+        kernels.append(KernelCounters(named["Kernel Name"], values))
+    return kernels
 
 
 def _number(text: str) -> float | None:
@@ -106,6 +106,6 @@ def measure(
         if not read.kernels and not has_ended:
             return Read(trouble=f"ncu did not end within {limit_s:g} s")
         if not read.kernels and not (watched.folder / _REPORT).exists():
-            said = " ".join(child.output().split())[-300:] or "and printed nothing"
-            return Read(trouble=f"ncu wrote nothing ({child.death()}): {said}")
+            output = " ".join(child.output().split())[-300:] or "and printed nothing"
+            return Read(trouble=f"ncu wrote nothing ({child.death()}): {output}")
         return read

@@ -26,10 +26,10 @@ def find_tool() -> str | None:
 
 def require_tool() -> str:
     """The program. Raises NothingToRun with where to get it."""
-    found = find_tool()
-    if found is None:
+    program = find_tool()
+    if program is None:
         raise NothingToRun(f"profile reads the counters with Nsight Compute (ncu), and there is none here. {HINT}")
-    return found
+    return program
 
 
 def command(program: str, log: Path, target: Sequence[str]) -> list[str]:

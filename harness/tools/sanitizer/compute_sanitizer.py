@@ -41,10 +41,10 @@ def require_tool(device: str) -> str:
     """The program, for a run with --sanitize on `device` ("cpu" or another). Raises InputError with what to do."""
     if device == "cpu":
         raise InputError("--sanitize watches CUDA kernels, and a CPU runs none", hint="Leave it out, or name a GPU")
-    found = find_tool()
-    if found is None:
+    program = find_tool()
+    if program is None:
         raise InputError(f"--sanitize needs {_PROGRAM}, and there is none here", hint=f"{HINT}. Or leave it out")
-    return found
+    return program
 
 
 def command(program: str, tool: str, log: Path, target: Sequence[str]) -> list[str]:

@@ -104,10 +104,10 @@ def _blocks(text: str) -> Iterator[list[str]]:
     """Each block's lines, without the equals signs and the indentation."""
     block: list[str] = []
     for line in text.splitlines():
-        found = _LINE.match(line.rstrip())
-        if found is None:
+        match = _LINE.match(line.rstrip())
+        if match is None:
             continue
-        content = found[2]
+        content = match[2]
         indented = content.startswith("   ")
         if block and (not indented or not content.strip()):
             yield block
@@ -120,12 +120,12 @@ def _blocks(text: str) -> Iterator[list[str]]:
 
 def _kernel(head: str, rest: list[str]) -> str:
     """The kernel of a block: the outermost device frame if there are frames, else what stands behind "at"."""
-    frames = [found["name"] for line in rest if (found := _FRAME.match(line))]
+    frames = [match["name"] for line in rest if (match := _FRAME.match(line))]
     if frames:
         return frames[-1].strip()
     for line in (head, *rest):
         line = _HAZARDS.sub("", line)
-        found = _PLACE.search(line) or _OLD_PLACE.search(line)
-        if found is not None:
-            return found["name"].strip()
+        match = _PLACE.search(line) or _OLD_PLACE.search(line)
+        if match is not None:
+            return match["name"].strip()
     return ""
