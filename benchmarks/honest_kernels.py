@@ -92,13 +92,13 @@ def build_ahead(tasks: Sequence[HonestTask], device: str, config: str) -> None:
     """
     from harness.build.cache import Cache
     from harness.build.queue import builders_at_once
-    from harness.device.choice import open_bench
+    from harness.device.choice import open_backend
     from harness.judge.build_pool import queue_for, toolchain_for
     from harness.sandbox.prestart import prestart
     from harness.sandbox.strongest import strongest_sandbox
 
     prestart()
-    identity = open_bench(device).identity
+    identity = open_backend(device).identity
     toolchain, settings, sandbox = toolchain_for(identity.sm, ()), load_settings(config), strongest_sandbox()
     under_way: deque[Any] = deque()
     for task in tasks:

@@ -73,7 +73,7 @@ def build(folder: Path, config: str) -> None:
     """Build every candidate in `folder` into the cache that the runs use."""
     problem, candidates = load_problem(PROBLEM), find_candidates(folder, [], [])
     sm = subprocess.run(
-        [sys.executable, "-c", "from harness.device.choice import open_bench; print(open_bench('cuda:0').identity.sm)"],
+        [sys.executable, "-c", "from harness.device.choice import open_backend; print(open_backend('cuda:0').identity.sm)"],
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
     ).stdout.strip()  # in a process of its own, which lets go of the GPU
     settings = load_settings(config)

@@ -82,14 +82,14 @@ def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """So many times as `asked["controls"]` has for each size, eager in a fresh worker against eager here, on one bench,
+    """So many times as `asked["controls"]` has for each size, eager in a fresh worker against eager here, on one backend,
     and after it each candidate that is in `asked["beside"]`, likewise.
 
     Each is judged as a run judges its entries, the next one's worker being started meanwhile; `seconds` is from the
     record before it to its own. None is begun `asked["seconds"]` after the start, of which each size that is left has as
     much as the others: what an early end leaves is of all sizes.
     """
-    from harness.device.choice import open_bench
+    from harness.device.choice import open_backend
     from harness.device.lock import alone_on
     from harness.judge.build_pool import BuildPool
     from harness.judge.device_run import DeviceRun
@@ -107,7 +107,7 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
 
     deadline, eager = time.monotonic() + asked["seconds"], BASELINES["eager"]
     problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
-    bench, progress = open_bench(asked["device"]), NullProgress()
+    backend, progress = open_backend(asked["device"]), NullProgress()
     beside = find_candidates(CANDIDATES, only=asked["beside"]) if asked["beside"] else []
     for position, size in enumerate(asked["sizes"]):
         now = time.monotonic()
@@ -116,9 +116,9 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
         share_ends = now + (deadline - now) / (len(asked["sizes"]) - position)
         sizes = {"M": size}
         chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
-        with BuildPool(chosen, beside, bench, settings) as build_pool, alone_on(bench, Waiting()):
+        with BuildPool(chosen, beside, backend, settings) as build_pool, alone_on(backend, Waiting()):
             line = _Line(size, tell)
-            device_run = DeviceRun(chosen, settings, bench, build_pool, line, progress, "")
+            device_run = DeviceRun(chosen, settings, backend, build_pool, line, progress, "")
 
             def entries(share_ends: float = share_ends) -> Iterator[tuple[Any, Any]]:
                 to_come = [eager, *beside] * asked["controls"][position]
@@ -129,7 +129,7 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
 
             line.began = time.perf_counter()
             device_run.judge_each(entries())
-        bench.release_memory()
+        backend.release_memory()
 
 
 class _Line:
@@ -151,12 +151,12 @@ class _Line:
 
 def _measured(record: Any) -> dict[str, Any]:
     """What a figure takes from a record; the word is one that a candidate would have, since the control has none."""
-    from harness.timing.stats import Interval, call
+    from harness.timing.stats import Interval, speedup_word
 
     interval = Interval(record.speedup, record.speedup_lo, record.speedup_hi)
     return {
         "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo, "hi": record.speedup_hi,
-        "call": call(interval, record.time_us), "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
+        "call": speedup_word(interval, record.time_us), "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
         "baseline_us": record.baseline_us, "baseline_inside_us": record.baseline_inside_us,
         "baseline_mean_us": record.baseline_mean_us, "baseline_processes": record.baseline_processes,
         **({"warnings": record.warnings} if record.warnings else {}),

@@ -77,7 +77,7 @@ class _Told(Progress):
         super().__init__(stream=None)
         self._pipe, self._stages = pipe, stages
 
-    def stage(self, candidate: str, text: str) -> None:
+    def status(self, candidate: str, text: str) -> None:
         self._stages.enter(text.split(":")[0])  # what comes after is a figure, or a reason
         self._pipe.send(("stage", candidate, text))
 
@@ -143,14 +143,14 @@ def judge_tasks(pipe: Connection, device: str, setup: Setup) -> None:
 def _judge_each(pipe: Connection, device: str, setup: Setup) -> None:
     """Open the device and judge task after task on it, until there is none or a new process is needed."""
     prestart()
-    from harness.device.choice import open_bench
+    from harness.device.choice import open_backend
 
-    bench = open_bench(device)
+    backend = open_backend(device)
     settings = settings_of(setup)
-    pipe.send(("open", bench.identity.name, bench.identity.uuid))
+    pipe.send(("open", backend.identity.name, backend.identity.uuid))
     is_fit = True
     while is_fit and (task := pipe.recv()) is not None:
-        is_fit = _judge(task, bench, settings, setup, pipe)
+        is_fit = _judge(task, backend, settings, setup, pipe)
         pipe.send(("done", is_fit))
 
 
@@ -173,13 +173,13 @@ def settings_of(setup: Setup) -> Any:
         raise HarnessError("this state of the harness cannot cap the memory; leave --memory-gb out") from None
 
 
-def _judge(task: Task, bench: Any, settings: Any, setup: Setup, pipe: Connection) -> bool:
+def _judge(task: Task, backend: Any, settings: Any, setup: Setup, pipe: Connection) -> bool:
     """Judge all candidates of a task; returns whether this process is fit for another."""
-    lines = _Lines(pipe, task, setup, bench.identity.name)
+    lines = _Lines(pipe, task, setup, backend.identity.name)
     folder = Path(tempfile.mkdtemp(prefix="kernel-referee-sweep-"))
     before = _defaults()
     try:
-        _judge_in(folder, task, bench, settings, lines, pipe)
+        _judge_in(folder, task, backend, settings, lines, pipe)
     except HarnessError as error:
         lines.fail("refused", str(error).replace(f"{folder}/", "").replace(f"{task.path.parent}/", ""))
     except Exception as error:  # a defect of the harness, or what a reference raised: one problem pays
@@ -191,8 +191,8 @@ def _judge(task: Task, bench: Any, settings: Any, setup: Setup, pipe: Connection
         shutil.rmtree(folder, ignore_errors=True)
     lines.fail("no_record", "the harness gave no record of it")
     gc.collect()
-    bench.release_memory()
-    return bench.unhealthy() is None and _defaults() == before
+    backend.release_memory()
+    return backend.unhealthy() is None and _defaults() == before
 
 
 def _defaults() -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ def _defaults() -> tuple[Any, ...]:
     return torch.get_default_dtype(), torch.get_default_device(), torch.get_num_threads(), torch.is_grad_enabled()
 
 
-def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines, pipe: Connection) -> None:
+def _judge_in(folder: Path, task: Task, backend: Any, settings: Any, lines: _Lines, pipe: Connection) -> None:
     """The story of `pipeline.run` on a device that stays open, with eager as the only baseline."""
     from harness.device.lock import DeviceLock
     from harness.judge.build_pool import BuildPool
@@ -210,15 +210,15 @@ def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines
     from harness.model.candidate import read_candidate
     from harness.model.problem import load_problem
 
-    problem_path, paths = task.prepared(folder, bench.kind == "cpu")
+    problem_path, paths = task.prepared(folder, backend.kind == "cpu")
     problem = replace(load_problem(problem_path), baselines=("eager",))
     candidates, progress = [read_candidate(path) for path in paths.values()], _Told(pipe, lines.stages)
-    with BuildPool(problem, candidates, bench, settings) as build_pool:
-        if bench.kind == "cpu":
+    with BuildPool(problem, candidates, backend, settings) as build_pool:
+        if backend.kind == "cpu":
             build_pool.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed
-        with DeviceLock.on(bench, progress).held(lambda: build_pool.is_quiet):
+        with DeviceLock.on(backend, progress).held(lambda: build_pool.is_quiet):
             utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            DeviceRun(problem, settings, bench, build_pool, lines, progress, utc).run(candidates)
+            DeviceRun(problem, settings, backend, build_pool, lines, progress, utc).run(candidates)
 
 
 def _worst(samples: Mapping[str, Any]) -> dict[str, Any]:

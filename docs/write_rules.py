@@ -21,7 +21,7 @@ import harness.judge  # noqa: E402
 from harness.model.device_limits import CPU, CUDA  # noqa: E402
 from harness.model.settings import load_settings  # noqa: E402
 from harness.reference.accuracy.bounds import fp32_bounds, representation_u  # noqa: E402
-from harness.reference.accuracy.without_terms import Spread, bounds_without_terms  # noqa: E402
+from harness.reference.accuracy.bounds_from_eager import Spread, bounds_without_terms  # noqa: E402
 from harness.sandbox.limits import default_limits  # noqa: E402
 
 PATH = REPOSITORY / "docs" / "rules.md"
@@ -29,14 +29,14 @@ PATH = REPOSITORY / "docs" / "rules.md"
 # Where the code has each constant that it names: below `harness`, and the attribute.
 _NAMED = {
     "row_elements": "reference.accuracy.bounds.ROW_ELEMENTS",
-    "chain": "reference.accuracy.without_terms.LONGEST_CHAIN",
-    "chain_product": "reference.accuracy.without_terms.LONGEST_PRODUCT",
-    "far_u": "reference.accuracy.without_terms.FAR_U",
-    "noise_rms_u": "reference.accuracy.without_terms.NOISE_RMS_U",
+    "chain": "reference.accuracy.bounds_from_eager.LONGEST_CHAIN",
+    "chain_product": "reference.accuracy.bounds_from_eager.LONGEST_PRODUCT",
+    "far_u": "reference.accuracy.bounds_from_eager.FAR_U",
+    "noise_rms_u": "reference.accuracy.bounds_from_eager.NOISE_RMS_U",
     "split_u": "reference.accuracy.classes.SPLIT_CEILING_U",
     "mixed_tf32_u": "reference.accuracy.classes.MIXED_TF32_FLOOR_U",
     "binades": "reference.inputs.families.SPREAD_BINADES",
-    "edge_times": "reference.edges._MARGIN",
+    "edge_times": "reference.ties_and_thresholds._MARGIN",
     "small_row": "reference.spreads._SMALLEST",
     "zeros_left": "reference.block_sparse_product.MOST_LEFT",
     "slow_truth_s": "reference.reference_model._SLOW_TRUTH_S",
@@ -50,9 +50,9 @@ _NAMED = {
     "state_share": "judge.moved_state._OFF_SHARE",
     "confidence": "model.settings.Settings.confidence",
     "trim": "timing.stats.trimmed_mean.TRIM",
-    "margins": "timing.stats.call.MARGINS",
-    "gpu_cache_times": "protocol.clocks.cold_cache.GPU_FACTOR",
-    "cpu_cache_bytes": "protocol.clocks.cold_cache._CPU_MOST_BYTES",
+    "margins": "timing.stats.words.MARGINS",
+    "gpu_cache_times": "protocol.cpu_cache_flush.GPU_FACTOR",
+    "cpu_cache_bytes": "protocol.cpu_cache_flush._CPU_MOST_BYTES",
     "segment_ms": "model.settings.Settings.segment_ms",
     "segment_launches": "timing.segment_length.MOST_LAUNCHES",
     "lead_in_one_of": "timing.segments._LEAD_IN_ONE_OF",
@@ -68,7 +68,7 @@ _NAMED = {
     "far_slower": "timing.segment_length.FAR_SLOWER",
     "slower": "timing.segment_length.SLOWER",
     "brief_rounds": "timing.rounds._BRIEF_ROUNDS",
-    "row_times": "judge.entry_verdict._TIMES_CONTROLS_ROW",
+    "row_times": "judge.attempts._TIMES_CONTROLS_ROW",
     "wait_s": "device.lock.LONGEST_WAIT_S",
     "apart_share": "timing.stats.two_baselines.APART_SHARE",
     "apart_us": "timing.stats.two_baselines.APART_LEAST_US",
@@ -83,19 +83,19 @@ _NAMED = {
     "probe_some": "timing.probes.result._SHARE_OF_SOME",
     "probe_chance": "timing.probes.schedule._CHANCE_OF",
     "late_wrong": "timing.probes.kinds._WRONG_EACH_TIME",
-    "late_pieces": "reference.inputs.deferred.MOST_PIECES",
-    "late_bytes": "reference.inputs.deferred.PIECE_BYTES",
+    "late_pieces": "reference.inputs.late_inputs.MOST_PIECES",
+    "late_bytes": "reference.inputs.late_inputs.PIECE_BYTES",
     "snapshot_bytes": "device.output_snapshots._PIECE_BYTES",
-    "fast_share": "timing.variance._FAST_SHARE",
-    "fewest_fast": "timing.variance._FEWEST_FAST",
-    "of_three": "judge.entry_verdict._OF_THREE_ATTEMPTS",
+    "fast_share": "timing.stability._FAST_SHARE",
+    "fewest_fast": "timing.stability._FEWEST_FAST",
+    "of_three": "judge.attempts._OF_THREE_ATTEMPTS",
     "own_share": "attribution.kernel_ownership.OWN_SHARE",
     "library_share": "attribution.kernel_ownership.LIBRARY_SHARE",
     "traced_idle_us": "judge.kernel_trace._IDLE_US",
     "traced_idle_each_us": "judge.kernel_trace._IDLE_EACH_US",
     "traced_nobodys": "judge.kernel_trace._NOBODYS_SHARE",
-    "glue_share": "attribution.code_places._GLUE_SHARE",
-    "glue_us": "attribution.code_places._GLUE_US",
+    "glue_share": "attribution.code_regions._GLUE_SHARE",
+    "glue_us": "attribution.code_regions._GLUE_US",
     "traced_tries": "judge.kernel_trace._TRIES",
     "usable": "reference.memory_plan._USABLE_SHARE",
     "wide": "reference.memory_plan._WIDE_SHARE",

@@ -14,5 +14,5 @@ def __getattr__(name: str) -> Any:
     """`harness.evaluate` and its kin, imported when they are asked for: they bring torch with them."""
     if name in _FOR_PROGRAMS:
         importlib.import_module("harness.protocol.clocks.idle_threads").shorten_spinning(os.environ)
-        return getattr(importlib.import_module("harness.runs.evaluation"), name)
+        return getattr(importlib.import_module("harness.runs.referee"), name)
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

@@ -13,7 +13,7 @@ import pytest
 from harness.cli import flags
 from harness.cli.verbs.serve import _KEYS
 from harness.model.candidate import read_candidate
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.verdict import CODES_OF, ReasonCode, Status
 from harness.reference.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 pytestmark = pytest.mark.processes
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 pytestmark = pytest.mark.processes
 
@@ -40,13 +40,13 @@ def arguments_left_unused(*paths: str) -> set[str]:
     return set(re.findall(r"Unused \w+ argument: `(\w+)`", mistakes(*paths, rules="ARG")))
 
 
-def test_a_gpus_bench_hands_on_all_that_it_is_given():
+def test_a_gpus_backend_hands_on_all_that_it_is_given():
     """But for the channel, over which a CPU's turns come."""
-    files = [f"harness/device/{name}.py" for name in ("cuda", "gpu_cache", "gpu_launches", "gpu_regions", "health", "nvml")]
+    files = [f"harness/device/{name}.py" for name in ("cuda", "gpu_flush_buffers", "gpu_launches", "gpu_regions", "health", "nvml")]
     assert arguments_left_unused(*files) == {"channel"}
 
 
 def test_a_module_in_an_arguments_place_would_be_seen(tmp_path):
     path = tmp_path / "only_on_a_gpu.py"
-    path.write_text("import os\n\n\nclass Bench:\n    def left(self, waiting):\n        return self.health.left(os)\n")
+    path.write_text("import os\n\n\nclass Backend:\n    def left(self, waiting):\n        return self.health.left(os)\n")
     assert arguments_left_unused(str(path)) == {"waiting"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.verdict import ReasonCode, Status
 
 _SPEC = importlib.util.spec_from_file_location("write_reference", REPOSITORY / "docs" / "write_reference.py")

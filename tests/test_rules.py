@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import string
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 _SPEC = importlib.util.spec_from_file_location("write_rules", REPOSITORY / "docs" / "write_rules.py")
 write_rules = importlib.util.module_from_spec(_SPEC)

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 _SPEC = importlib.util.spec_from_file_location("write_timing", REPOSITORY / "docs" / "write_timing.py")
 write_timing = importlib.util.module_from_spec(_SPEC)

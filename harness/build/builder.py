@@ -3,7 +3,7 @@ came.
 
 Runs untrusted code: behind the sandbox, without a GPU, one fresh process per candidate. It answers with one
 frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
-traceback. Before it come words on what it does (`builder_stages`), by which it is given its time.
+traceback. Before it come words on what it does (`builder_progress`), by which it is given its time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.builder_stages import Speaker
+from harness.build.builder_progress import Speaker
 from harness.build.missing_extension import WENT_ON, NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
 from harness.model.files.reference_source import with_sizes
@@ -28,7 +28,7 @@ from harness.protocol.source_import import import_source
 from harness.sandbox.mounts import SCRATCH
 
 if TYPE_CHECKING:
-    from harness.build.load_recorder import Recorder
+    from harness.build.extension_maker import ExtensionMaker
 
 _LOG_CHARACTERS = 1_000_000
 _NICE, _TRIES = 19, 10
@@ -84,35 +84,35 @@ def build(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
     whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None).
     Returns the answer's frame. `speaker` says meanwhile what is being done.
     """
-    from harness.build.load_recorder import Recorder
+    from harness.build.extension_maker import ExtensionMaker
     from harness.protocol.stand_in_gpu import interpret_triton
 
-    recorder = Recorder(
+    maker = ExtensionMaker(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
         without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], speaker=speaker,
     )
-    recorder.install()
+    maker.install()
     if request["interpreted"]:
         interpret_triton(request["device"])
     private = Path(request["folder"]).parent
     not_its_own = private, Path(_OURS), Path(request.get("reference") or _OURS)
     opened = OpenedFiles(Path(request["candidate"]), not_its_own)
-    went = _went(lambda: _make(request["calls"], recorder), request) if request["calls"] else _imported(
-        request, recorder, speaker
+    went = _went(lambda: _make(request["calls"], maker), request) if request["calls"] else _imported(
+        request, maker, speaker
     )
     warnings = [note for note in (went.note, went.wanted) if note]
-    if went.failure is None and recorder.failures:
+    if went.failure is None and maker.failures:
         warnings.append(WENT_ON)
-    files = recorder.files.union(opened.names())
+    files = maker.files.union(opened.names())
     return {
-        "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": went.failure,
-        "warnings": warnings, "wanted_gpu": went.wanted is not None, "failed": sorted(recorder.failed),
+        "extensions": maker.extensions, "log": maker.log[-_LOG_CHARACTERS:], "failure": went.failure,
+        "warnings": warnings, "wanted_gpu": went.wanted is not None, "failed": sorted(maker.failed),
         "files": sorted(files - _of_this_process(files, private, own_scratch=request["own_scratch"])),
-        "names_folder": recorder.names_folder, "built_in_init": recorder.built_in_init,
+        "names_folder": maker.names_folder, "built_in_init": maker.built_in_init,
     }
 
 
-def _imported(request: dict[str, Any], recorder: Recorder, speaker: Speaker) -> _Attempt:
+def _imported(request: dict[str, Any], maker: ExtensionMaker, speaker: Speaker) -> _Attempt:
     """Import the candidate and construct it, its questions about the device answered as for the one that the run is for.
 
     Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and for
@@ -127,15 +127,15 @@ def _imported(request: dict[str, Any], recorder: Recorder, speaker: Speaker) -> 
         first = other = of_a_gpu
     answer_for(first)
     speaker.imports()
-    attempt = _went(lambda: _import_and_construct(request, recorder), request)
-    if first == other or recorder.extensions or not attempt.may_go_otherwise:
+    attempt = _went(lambda: _import_and_construct(request, maker), request)
+    if first == other or maker.extensions or not attempt.may_go_otherwise:
         return attempt
     answer_for(other)
     speaker.imports()
-    again = _went(lambda: _import_and_construct(request, recorder), request)
+    again = _went(lambda: _import_and_construct(request, maker), request)
     if again.failure is not None and again.failure["kind"] == "import_error":
         return attempt
-    if request["without_gpu"] and again.failure is None and not recorder.extensions:
+    if request["without_gpu"] and again.failure is None and not maker.extensions:
         # It goes where a GPU is, and this is not where.
         return replace(again, wanted=attempt.wanted or f"needs a GPU while it is imported ({attempt.failure['message']})")
     return again
@@ -160,20 +160,20 @@ def _went(do: Callable[[], dict[str, Any] | None], request: dict[str, Any]) -> _
         return _describe(error, request)
 
 
-def _import_and_construct(request: dict[str, Any], recorder: Recorder) -> dict[str, Any] | None:
+def _import_and_construct(request: dict[str, Any], maker: ExtensionMaker) -> dict[str, Any] | None:
     module = import_source(Path(request["candidate"]))
     failure = _without_model(module)
     if failure is None:
-        _construct(module, request, recorder)
+        _construct(module, request, maker)
     return failure
 
 
-def _make(calls: Sequence[Mapping[str, Any]], recorder: Recorder) -> None:
+def _make(calls: Sequence[Mapping[str, Any]], maker: ExtensionMaker) -> None:
     """Build what a worker of the candidate's asked for. Raises what the first that fails raises, once all were tried."""
     failed: Exception | None = None
     for call in calls:
         try:
-            recorder.make(call["kind"], dict(call["arguments"]), call["texts"])
+            maker.make(call["kind"], dict(call["arguments"]), call["texts"])
         except (NotCompiled, NoCompiler) as error:
             failed = failed or error
     if failed is not None:
@@ -209,7 +209,7 @@ def _without_model(module: Any) -> dict[str, Any] | None:
     return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 
-def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None:
+def _construct(module: Any, request: dict[str, Any], maker: ExtensionMaker) -> None:
     """Make one ModelNew, for candidates that build in `__init__`, and then one at each further size; what it raises for
     want of a GPU is no fault.
     """
@@ -218,7 +218,7 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
     from harness.protocol import parallel_draws
     from harness.protocol.call_form import called
 
-    recorder.is_in_init = True
+    maker.is_in_init = True
     for sizes in request["sizes"]:
         try:
             with parallel_draws.entered():
@@ -227,7 +227,7 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
             raise
         except Exception:
             pass  # The worker constructs it again where it will run, and that one counts.
-        if not recorder.built_in_init:
+        if not maker.built_in_init:
             return
 
 

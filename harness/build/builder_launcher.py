@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.build import parallel_front_ends, stand_in_headers
-from harness.build.builder_stages import BuildLimits
+from harness.build.builder_progress import BuildLimits
 from harness.build.device_answers import DeviceFacts, card_of
 from harness.build.outcome import Ending
 from harness.build.toolchain import COMPILE_ONLY_ARCH, Toolchain, cuda_home
 from harness.model.candidate import Candidate
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.protocol.clocks.idle_threads import SPIN
 from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.sandbox.environment import scrubbed

@@ -1,6 +1,6 @@
 """What ptxas says of each kernel (`-Xptxas=-v`): registers, spills, stack, shared and constant memory, or the cubin.
 
-Pure text in, figures out; how the compiler was called is left to `load_recorder` and `compile_only`.
+Pure text in, figures out; how the compiler was called is left to `extension_maker` and `compile_only`.
 """
 
 from __future__ import annotations

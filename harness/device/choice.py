@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.errors import InputError, NothingToRun
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.protocol.context_opening import set_for_driver
 from harness.sandbox.locks import Lock
 
 if TYPE_CHECKING:
     import argparse
 
-    from harness.device.bench import Bench
+    from harness.device.backend import Backend
 
 OF_THE_MACHINE = Path("/tmp")  # whatever TMPDIR says
 
@@ -103,17 +103,17 @@ def device_kind(name: str) -> str:
     return "cpu" if name == "cpu" or (name == "auto" and not cuda_is_there()) else "cuda"
 
 
-def open_bench(name: str) -> Bench:
-    """The bench for `auto`, `cpu` or `cuda:N`. Raises NothingToRun when there is no such GPU."""
+def open_backend(name: str) -> Backend:
+    """The backend for `auto`, `cpu` or `cuda:N`. Raises NothingToRun when there is no such GPU."""
     import torch
 
     from harness.device.cuda import cuda_is_there
 
     set_for_driver()
     if device_kind(name) == "cpu":
-        from harness.device.cpu import CpuBench
+        from harness.device.cpu import CpuBackend
 
-        return CpuBench()
+        return CpuBackend()
     if not cuda_is_there():
         raise NothingToRun(f"--device {name}: {why_no_gpu()}. `{PROGRAM} doctor` says more; --device cpu runs here")
     index = int(name.partition(":")[2] or 0)
@@ -121,9 +121,9 @@ def open_bench(name: str) -> Bench:
         raise NothingToRun(
             f"--device {name}: this machine shows {torch.cuda.device_count()} GPU(s) to PyTorch, counted from cuda:0"
         )
-    from harness.device.cuda import CudaBench
+    from harness.device.cuda import CudaBackend
 
-    return CudaBench(index)
+    return CudaBackend(index)
 
 
 def why_no_gpu() -> str:

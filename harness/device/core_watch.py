@@ -2,7 +2,7 @@
 
 Linux's perf events interrupt each thread of a process every so often of the time that it has a core, and note the
 address of the instruction that it was at, with the code that the process maps. Threads and processes that are begun
-later are looked at from their first instruction on. What the addresses say is `attribution.code_places`'s.
+later are looked at from their first instruction on. What the addresses say is `attribution.code_regions`'s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
-from harness.attribution.code_places import Look, Mapped
+from harness.attribution.code_regions import Look, Mapped
 from harness.sandbox.descriptors import allow_descriptors
 
 # A look takes 2 to 5 µs of the thread that is looked at, and 16 in a virtual machine: of what is timed 0.02 to 0.2 %.

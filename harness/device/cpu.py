@@ -1,4 +1,4 @@
-"""A bench on the CPU: shared host memory that the judge fills at each launch's turn, and the monotonic clock."""
+"""A backend on the CPU: shared host memory that the judge fills at each launch's turn, and the monotonic clock."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 import torch
 
 from harness.attribution.recording import Recording
-from harness.device import cache_eviction, canaries
-from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
+from harness.device import clflush, reference_rates
+from harness.device.backend import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
 from harness.device.output_snapshots import OutputSnapshots
 from harness.model.device_limits import CPU
 from harness.protocol import passes
+from harness.protocol import cpu_cache_flush
 from harness.protocol.arena import Arena
-from harness.protocol.clocks import cold_cache
 from harness.protocol.clocks.heap import SteadyHeap
 from harness.protocol.clocks.stopwatch import MonotonicClock
 from harness.protocol.frames import Channel, FrameTimeout
-from harness.reference.inputs.deferred import DeferredInputs
+from harness.reference.inputs.late_inputs import LateInputs
 from harness.reference.inputs.sets import InputSet
 
 _COPY_BYTES = 256 << 20
@@ -39,7 +39,7 @@ _WINDOW_S = 0.0005
 _WAIT_S, _POLL_S = 2 * _WINDOW_S, 5e-5
 
 
-class CpuBench:
+class CpuBackend:
     """The judge's half of the launches on the CPU, with as many threads in the worker as here."""
 
     kind = "cpu"
@@ -49,21 +49,21 @@ class CpuBench:
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
-        self.l2_policy = cold_cache.CPU_POLICY
-        if cache_eviction.can_evict():
-            self.l2_policy += f", {cache_eviction.POLICY}"
+        self.l2_policy = cpu_cache_flush.CPU_POLICY
+        if clflush.can_flush_lines():
+            self.l2_policy += f", {clflush.POLICY}"
         self._heap = SteadyHeap()
         self.arena = Arena.create()
         self._flags = self.arena.flags()
-        self._cache_bytes = cold_cache.cpu_last_level_bytes()
-        self._evicted = self.arena.named("evicted", cold_cache.cpu_evictor_bytes(self._cache_bytes))
-        self._cache_flush = cold_cache.CpuCacheFlush(self.arena.map(**self._evicted))
+        self._cache_bytes = cpu_cache_flush.cpu_last_level_bytes()
+        self._flush_buffer = self.arena.named("flush_buffer", cpu_cache_flush.cpu_flush_buffer_bytes(self._cache_bytes))
+        self._cache_flush = cpu_cache_flush.CpuCacheFlush(self.arena.map(**self._flush_buffer))
         self._word = 0
         self._stopwatch = MonotonicClock()
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
         self._sets: Sequence[InputSet] = ()
-        self._deferred_inputs: DeferredInputs | None = None
+        self._deferred_inputs: LateInputs | None = None
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
         self._limit_bytes: int | None = None
@@ -77,7 +77,7 @@ class CpuBench:
         self._flags.reset()
         self.arena.reclaim()
         return {
-            "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "evicted": self._evicted,
+            "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "flush_buffer": self._flush_buffer,
         }
 
     def available_bytes(self) -> int:
@@ -107,8 +107,8 @@ class CpuBench:
         }
         return {"op": "open", "regions": regions}
 
-    def stage(self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None = None) -> None:
-        self._sets, self._deferred_inputs = sets, deferred_inputs
+    def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
+        self._sets, self._deferred_inputs = sets, late_inputs
         self._snapshots.forget()
         time.sleep(_SPIN_ENDS_S)
 
@@ -117,7 +117,7 @@ class CpuBench:
         inputs = self._sets[index]
         region = self._deferred_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
-        self._word = cold_cache.fresh_word()
+        self._word = cpu_cache_flush.fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
 
     def flush_fault(self, index: int, *, inspect: bool) -> str | None:
@@ -129,7 +129,7 @@ class CpuBench:
         if self._lacks_pieces(index):
             self._deferred_inputs.complete(self._slots[index][1])
         # Last of all: a worker that made nothing cold, or read its inputs meanwhile, has none of them in a cache of its.
-        cache_eviction.evict(self._slots[index][1][: self._sets[index].size_bytes])
+        clflush.flush_lines(self._slots[index][1][: self._sets[index].size_bytes])
         self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
@@ -181,8 +181,8 @@ class CpuBench:
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
                 ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.size_bytes)
-                cache_eviction.evict(slot[: inputs.size_bytes])  # before the flush: it has the pages' places looked up
-                self._cache_flush.run(cold_cache.fresh_word())
+                clflush.flush_lines(slot[: inputs.size_bytes])  # before the flush: it has the pages' places looked up
+                self._cache_flush.run(cpu_cache_flush.fresh_word())
                 # As in a worker, where nobody looks for missed words: with that, or with the arguments made last,
                 # PyTorch's
                 # own code was in the cache, and eager of 0.4 ms 3 % faster than in a worker.
@@ -210,10 +210,10 @@ class CpuBench:
         return PowerMeter(lambda: None)
 
     def copy_gbytes_s(self) -> float:
-        return canaries.copy_gbytes_s(self.torch_device, _COPY_BYTES, self._stopwatch, self.synchronize, tries=7)
+        return reference_rates.copy_gbytes_s(self.torch_device, _COPY_BYTES, self._stopwatch, self.synchronize, tries=7)
 
     def multiply_add_tflops(self) -> float:
-        return canaries.cpu_multiply_add_tflops(self._stopwatch)
+        return reference_rates.cpu_multiply_add_tflops(self._stopwatch)
 
     def event_floor_us(self) -> float:
         laps = [self._stopwatch.stop(self._stopwatch.start()) for _ in range(100)]

@@ -1,4 +1,4 @@
-"""A bench on one NVIDIA GPU: memory that a worker opens too, masked inputs, flags in mapped host memory."""
+"""A backend on one NVIDIA GPU: memory that a worker opens too, masked inputs, flags in mapped host memory."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ import torch
 
 from harness.attribution.recording import Recording
 from harness.build.toolchain import find_host_compiler
-from harness.device import canaries
-from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
+from harness.device import reference_rates
+from harness.device.backend import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
-from harness.device.gpu_cache import GpuCache
+from harness.device.gpu_flush_buffers import GpuFlushBuffers
 from harness.device.gpu_launches import OwnLaunches
 from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
+from harness.device.kernel_recorder import KernelRecorder
 from harness.device.nvml import Nvml
 from harness.device.output_snapshots import OutputSnapshots
-from harness.device.recorder import Recorder
 from harness.model.device_limits import CUDA
 from harness.model.errors import InputError
-from harness.protocol import cuda_driver, flush_kernels, gate_kernel, markers, masking, nvrtc, rotation
+from harness.protocol import (
+    cpu_cache_flush, cuda_driver, gate_kernel, gpu_cache_flush, markers, masking, nvrtc, rotation,
+)
 from harness.protocol.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
-from harness.protocol.clocks import cold_cache, gpu_stopwatch
+from harness.protocol.clocks import gpu_stopwatch
 from harness.protocol.frames import Channel, FrameTimeout
 from harness.protocol.layout import REGION_BYTES
 from harness.protocol.recorder import CPP
-from harness.reference.inputs.deferred import MOST_PIECES, PIECE_BYTES, DeferredInputs
+from harness.reference.inputs.late_inputs import MOST_PIECES, PIECE_BYTES, LateInputs
 from harness.reference.inputs.sets import InputSet, still_hold
 
 _LEGACY_STREAM = 0
@@ -49,13 +51,13 @@ _CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
 
 
-class CudaBench:
+class CudaBackend:
     """The judge's half of the launches on `cuda:index`."""
 
     kind = "cuda"
     limits = CUDA
     transport = "cuda_ipc"
-    l2_policy = cold_cache.GPU_POLICY
+    l2_policy = cpu_cache_flush.GPU_POLICY
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
@@ -75,14 +77,14 @@ class CudaBench:
         self._flags = self.arena.flags()
         own_flags = Arena.create().flags()
         own_words = cuda_driver.map_host(own_flags.address, FLAGS_BYTES)
-        source = masking.SOURCE + flush_kernels.SOURCE + gate_kernel.SOURCE + rotation.SOURCE + markers.SOURCE
+        source = masking.SOURCE + gpu_cache_flush.SOURCE + gate_kernel.SOURCE + rotation.SOURCE + markers.SOURCE
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
         self._masks = masking.Masks(self._cubin, self._blocks, self.torch_device)
-        self._cache = GpuCache(
+        self._cache = GpuFlushBuffers(
             self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
-        self._recorder, self.markers = Recorder(self.arena, recorder.result()), markers.PLAIN
+        self._recorder, self.markers = KernelRecorder(self.arena, recorder.result()), markers.PLAIN
         self._library = library.result()
         self._stopwatch = gpu_stopwatch.stopwatch_of(self.torch_device, self._library)
         self.timer = self._stopwatch.name
@@ -94,7 +96,7 @@ class CudaBench:
         self._is_tight = False
         self._keys: list[bytes] = []
         self._records = shared_region(_RECORDS_BYTES, self.torch_device)
-        self._deferred_inputs: DeferredInputs | None = None
+        self._deferred_inputs: LateInputs | None = None
         self._opening_key = bytes(KEY_BYTES)
         self._word = 0
         self._taken: list[torch.Tensor] = []
@@ -102,7 +104,7 @@ class CudaBench:
         self._snapshots = OutputSnapshots(self.torch_device)
         self._reached = self._flushed = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes, self._stopwatch)
-        # A process may open one bench after another, and what the driver holds does not go with the objects.
+        # A process may open one backend after another, and what the driver holds does not go with the objects.
         kept = [*self._cache.regions.values(), self._records]
         weakref.finalize(self, _give_back, own_flags, self._regions, kept).atexit = False
 
@@ -153,22 +155,22 @@ class CudaBench:
         outboxes = self._regions["outboxes"]
         return outboxes[:1] * count if self._is_tight else outboxes
 
-    def stage(self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None = None) -> None:
+    def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         if free_bytes < _LEFT_TO_WORKER * total_bytes:
             self.release_memory()  # what truths took is no use to the worker while it is cached here
         self._snapshots.forget()
         self._flushed = self._flags.flushed  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
-        self._deferred_inputs = deferred_inputs
-        if deferred_inputs is not None:
+        self._deferred_inputs = late_inputs
+        if late_inputs is not None:
             self._opening_key = secrets.token_bytes(KEY_BYTES)
-            records = deferred_inputs.records().view(torch.uint8).flatten()
+            records = late_inputs.records().view(torch.uint8).flatten()
             self._put_masked([records], [self._records], [self._opening_key])
         together = len(sets) if not self._is_tight else 1
         for first in range(0, len(sets), together):
             numbers = range(first, min(first + together, len(sets)))
-            sources = [deferred_inputs.lacking(sets[at]) if self._lacks_pieces(at) else sets[at].region for at in numbers]
+            sources = [late_inputs.lacking(sets[at]) if self._lacks_pieces(at) else sets[at].region for at in numbers]
             self._put_masked(sources, self._staging[first:], self._keys[first:])
             del sources
         self.synchronize()
@@ -285,12 +287,12 @@ class CudaBench:
     def copy_gbytes_s(self) -> float:
         free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
         size_bytes = min(_COPY_BYTES, free_bytes // 4)
-        measured = canaries.copy_gbytes_s(self.torch_device, size_bytes, self._stopwatch, self.synchronize, tries=12)
+        measured = reference_rates.copy_gbytes_s(self.torch_device, size_bytes, self._stopwatch, self.synchronize, tries=12)
         torch.cuda.empty_cache()
         return measured
 
     def multiply_add_tflops(self) -> float:
-        return canaries.gpu_multiply_add_tflops(
+        return reference_rates.gpu_multiply_add_tflops(
             self._properties, self.torch_device, self._stopwatch, self.synchronize
         )
 

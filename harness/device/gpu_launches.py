@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from harness.device.bench import LocalTimes
-from harness.device.gpu_cache import GpuCache
+from harness.device.backend import LocalTimes
+from harness.device.gpu_flush_buffers import GpuFlushBuffers
 from harness.protocol import cuda_driver, passes, tree
 from harness.protocol.arena import GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags
 from harness.protocol.clocks.stopwatch import Stopwatch
 from harness.protocol.gate_kernel import Waiter
 from harness.protocol.markers import Closer
-from harness.protocol.masking import DeferredWriter, Mask
+from harness.protocol.masking import LateInputWriter, Mask
 from harness.protocol.output_placement import Placement, any_choice
 from harness.protocol.rotation import Rotation
 from harness.reference.inputs.sets import InputSet
@@ -35,7 +35,7 @@ class OwnLaunches:
     """
 
     def __init__(
-        self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache, blocks: int,
+        self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuFlushBuffers, blocks: int,
         stopwatch: Stopwatch,
     ) -> None:
         self._device, self._flags, self._words, self._cache = device, flags, words, cache
@@ -43,7 +43,7 @@ class OwnLaunches:
         self._waiter = Waiter(cubin, words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
-        self._deferred_writer = DeferredWriter(cubin, words, 0)  # brings nothing, as in a worker nearly always
+        self._deferred_writer = LateInputWriter(cubin, words, 0)  # brings nothing, as in a worker nearly always
         self._closer = Closer(cubin)
         self._rotation = Rotation(cubin)
         self._placement = Placement(device)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.device.choice import device_lock
 from harness.model.errors import DeviceBusy
 
@@ -41,11 +41,11 @@ class DeviceLock:
         self._wait_s = LONGEST_WAIT_S if wait_s is None else wait_s
 
     @classmethod
-    def on(cls, bench: Bench, progress: Progress, wait_s: float | None = None) -> DeviceLock:
-        """The turns on the device of `bench`."""
-        uuid = bench.identity.uuid
-        name = f"{bench.identity.name} ({uuid[:12]})" if uuid else "this CPU"
-        return cls(uuid, name, progress, bench.settle, wait_s)
+    def on(cls, backend: Backend, progress: Progress, wait_s: float | None = None) -> DeviceLock:
+        """The turns on the device of `backend`."""
+        uuid = backend.identity.uuid
+        name = f"{backend.identity.name} ({uuid[:12]})" if uuid else "this CPU"
+        return cls(uuid, name, progress, backend.settle, wait_s)
 
     @property
     def is_another_runs(self) -> bool:
@@ -109,7 +109,7 @@ def _command_of(process: int) -> str:
 
 
 @contextmanager
-def alone_on(bench: Bench, progress: Progress, wait_s: float | None = None) -> Iterator[None]:
+def alone_on(backend: Backend, progress: Progress, wait_s: float | None = None) -> Iterator[None]:
     """Hold the device, with a word to the user when another run has it. Raises DeviceBusy."""
-    with DeviceLock.on(bench, progress, wait_s).held():
+    with DeviceLock.on(backend, progress, wait_s).held():
         yield

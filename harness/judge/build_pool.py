@@ -18,7 +18,7 @@ from harness.build.late_requests import build_asked
 from harness.build.product import Build
 from harness.build.queue import BuildQueue
 from harness.build.toolchain import Toolchain, arch_of, find_toolchain
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.device.identity import DeviceIdentity
 from harness.judge.judgement import Prepared
 from harness.launch.worker_launcher import WorkerLauncher
@@ -63,22 +63,22 @@ class BuildPool:
     """
 
     def __init__(
-        self, problem: Problem, candidates: Sequence[Candidate], bench: Bench, settings: Settings,
+        self, problem: Problem, candidates: Sequence[Candidate], backend: Backend, settings: Settings,
         archs: Sequence[str] = (), builds: Builds | None = None, gently: bool = False,
     ) -> None:
-        self._problem, self._bench = problem, bench
-        self._sizes: Mapping[str, int] = problem.timed_sizes(bench.kind)
-        self._toolchain = toolchain_for(bench.identity.sm, archs)
+        self._problem, self._backend = problem, backend
+        self._sizes: Mapping[str, int] = problem.timed_sizes(backend.kind)
+        self._toolchain = toolchain_for(backend.identity.sm, archs)
         self._cache = Cache()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
         self._sound = sound_of(problem, candidates)
         self.sandbox = strongest_sandbox()
         self._builds: Builds = builds or queue_for(
-            problem, self._sound, self._toolchain, settings, bench.identity, self._cache, self.sandbox, gently
+            problem, self._sound, self._toolchain, settings, backend.identity, self._cache, self.sandbox, gently
         )
         self._builders = Builders(
-            self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.sandbox, _init_of(problem, bench.kind),
-            facts_of(bench.identity), [self._cache.root],
+            self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.sandbox, _init_of(problem, backend.kind),
+            facts_of(backend.identity), [self._cache.root],
         )
         self._hidden = [self._cache.root, problem.reference_path.resolve().parent, *problem.candidate_folders]
         self._extended: dict[Candidate, Build] = {}  # builds to which came what was asked for at run time
@@ -151,13 +151,13 @@ class BuildPool:
     def _baseline(self, baseline: Baseline) -> tuple[Prepared, WorkerLauncher]:
         path = write_baseline(baseline, self._problem, self._sizes, self._folder)
         # On a CPU all problems share one: Inductor first tries which instructions its compiler has, 9 s on one core.
-        own = "" if self._bench.limits.is_host else f"-{baseline_hash(path)}"
+        own = "" if self._backend.limits.is_host else f"-{baseline_hash(path)}"
         warm = self._warm_folder(f"{baseline.name}{own}")
         precision_class = baseline.precision_class or self._problem.accuracy.precision_class
         prepared = Prepared(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
         )
-        return prepared, WorkerLauncher(self._bench, self.sandbox, warm, baseline.imports, [path], self._hidden)
+        return prepared, WorkerLauncher(self._backend, self.sandbox, warm, baseline.imports, [path], self._hidden)
 
     def _candidate(self, candidate: Candidate) -> tuple[Prepared, WorkerLauncher]:
         build = self.build_of(candidate)
@@ -178,7 +178,7 @@ class BuildPool:
         places = f"{sys.prefix}{warm}"
         is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
         imports = BASELINES["torch.compile"].imports if is_to_mend else ()
-        return prepared, WorkerLauncher(self._bench, self.sandbox, warm, imports, readable, hidden)
+        return prepared, WorkerLauncher(self._backend, self.sandbox, warm, imports, readable, hidden)
 
     def _beside(self, candidate: Candidate, path: Path) -> tuple[list[Path], list[Path]]:
         """What it may read beside the file at `path` that is run, and the folders of which it is to see nothing else."""

@@ -15,10 +15,10 @@ from harness.build.late_requests import may_go_on
 from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
-from harness.device.bench import Bench
+from harness.device.backend import Backend
+from harness.judge.attempts import EntryJudge
 from harness.judge.build_pool import BuildPool
-from harness.judge.control_worker import KEEPS_S, ControlWorker
-from harness.judge.entry_verdict import EntryJudge
+from harness.judge.control_keeper import KEEPS_S, ControlKeeper
 from harness.judge.judgement import Judgement
 from harness.judge.references import references_at_all_sizes
 from harness.judge.stages import Setup
@@ -50,27 +50,27 @@ class DeviceRun:
     """Judges entries in order; while one is judged on a GPU, the next one's worker is already started."""
 
     def __init__(
-        self, problem: Problem, settings: Settings, bench: Bench, build_pool: BuildPool, records: RecordSink,
+        self, problem: Problem, settings: Settings, backend: Backend, build_pool: BuildPool, records: RecordSink,
         progress: Progress, utc: str, examiner: Examiner | None = None, command: str | None = None,
         wanted_extras: Collection[str] = (),
     ) -> None:
-        self._problem, self._settings, self._bench = problem, settings, bench
+        self._problem, self._settings, self._backend = problem, settings, backend
         self._build_pool, self._records, self._progress = build_pool, records, progress
-        self._sizes = problem.timed_sizes(bench.kind)
+        self._sizes = problem.timed_sizes(backend.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
-        self._prestart = WorkerPrestart(is_idle=bench.limits.is_host)
-        self._control = ControlWorker(build_pool, self._prestart, progress, bench, settings)
+        self._prestart = WorkerPrestart(is_idle=backend.limits.is_host)
+        self._control = ControlKeeper(build_pool, self._prestart, progress, backend, settings)
         # The control, whose worker gets ready meanwhile.
         self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
-        with first_calls.made_meanwhile(bench.torch_device):
+        with first_calls.made_meanwhile(backend.torch_device):
             load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
             if self._prestart.wait_until_open():  # before anything is timed
-                bench.note_waiting_worker()
+                backend.note_waiting_worker()
             self._measure = partial(
-                measured_facts, problem, self._sizes, settings, bench, command=command, sandbox=build_pool.sandbox.text
+                measured_facts, problem, self._sizes, settings, backend, command=command, sandbox=build_pool.sandbox.text
             )
             self._facts, self._facts_at = self._measure(utc), time.monotonic()
             self._judge = self._judge_with(references, model_seed)
@@ -85,11 +85,11 @@ class DeviceRun:
     def _references(self) -> tuple[list[Reference], int]:
         """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
         model_seed = secrets.randbits(31)
-        return references_at_all_sizes(self._problem, self._sizes, self._bench, self._settings, model_seed), model_seed
+        return references_at_all_sizes(self._problem, self._sizes, self._backend, self._settings, model_seed), model_seed
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.setup = setup = Setup(
-            self._bench, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
+            self._backend, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
             self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
             lambda: bool(self._following or self._to_come),
         )
@@ -107,7 +107,7 @@ class DeviceRun:
         """
         self._build_pool = self._control.build_pool = build_pool
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
-        self.lost = self.lost and self._bench.unhealthy()
+        self.lost = self.lost and self._backend.unhealthy()
         is_settled = build_pool.is_settled(candidate)
         is_old = time.monotonic() - self._facts_at > KEEPS_S
         if not (is_settled or self.lost) and is_old and build_pool.is_quiet:
@@ -136,7 +136,7 @@ class DeviceRun:
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
-        entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
+        entries: list[Entry] = [*baselines_for(self._problem, self._backend.kind), *candidates]
         self._prestart.start_slow(entries, self._build_pool)
         self._to_come = list(entries)
         self.judge_each(WorkQueue(entries).alone(self._could_begin, is_slow_to_start, self._wait_for_one))
@@ -146,7 +146,7 @@ class DeviceRun:
 
     def _wait_for_one(self, entries: Sequence[Entry]) -> None:
         candidates = [entry for entry in entries if isinstance(entry, Candidate)]
-        self._progress.stage(candidates[0].name, "building")
+        self._progress.status(candidates[0].name, "building")
         self._build_pool.wait_for_one(candidates)
 
     def judge_each(self, entries: Iterable[tuple[Entry, Entry | None]]) -> None:
@@ -177,7 +177,7 @@ class DeviceRun:
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
             if not self._build_pool.is_ready(entry):
-                self._progress.stage(entry.name, "building")
+                self._progress.status(entry.name, "building")
             build = self._build_pool.build_of(entry)
             verdict = build.verdict
         if verdict is None:
@@ -203,7 +203,7 @@ class DeviceRun:
         for left in reversed(range(_MOST_BUILT_ANEW)):
             if not judgement.unbuilt:
                 break
-            self._progress.stage(entry.name, "building what it asked for as it ran")
+            self._progress.status(entry.name, "building what it asked for as it ran")
             refused = self._build_pool.build_asked(entry, judgement.unbuilt)
             if refused is not None and not may_go_on(refused):
                 return Judgement(refused)
@@ -222,10 +222,10 @@ class DeviceRun:
             self._control.time_elsewhere()
         starter = self._prestart.take(entry) or starter
         try:
-            self._prestart.start(following, self._build_pool, open_device=self._bench.has_room_for_waiting())
+            self._prestart.start(following, self._build_pool, open_device=self._backend.has_room_for_waiting())
             self._prestart.start(next(self._likely_after_that(), None), self._build_pool)
             judgement = self._judge.judge(
-                prepared, [starter.start] * self._settings.workers, lambda text: self._progress.stage(entry.name, text)
+                prepared, [starter.start] * self._settings.workers, lambda text: self._progress.status(entry.name, text)
             )
         except HarnessError:
             raise
@@ -235,9 +235,9 @@ class DeviceRun:
         finally:
             starter.close()
         self._control.learn_from(prepared, judgement)
-        self.lost = self._bench.unhealthy()
+        self.lost = self._backend.unhealthy()
         # One that is just opening the device is counted with all that it will hold of its memory.
-        left_bytes = 0 if self.lost else self._bench.left_bytes(self._prestart.open_count())
+        left_bytes = 0 if self.lost else self._backend.left_bytes(self._prestart.open_count())
         if left_bytes:
             self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
@@ -246,7 +246,7 @@ class DeviceRun:
         """While the worker of a turn goes, the one of the turn after the next opens the device, which takes a quarter
         of a second in which nothing can be timed, and the one after that is started.
         """
-        if self._bench.has_room_for_waiting():
+        if self._backend.has_room_for_waiting():
             likely = self._likely_after_that()
             self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
             self._prestart.start(next(likely, None), self._build_pool)

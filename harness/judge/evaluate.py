@@ -59,10 +59,10 @@ def check_only(attempt: Attempt) -> Verdict:
 
 def _prepare_next(setup: Setup) -> None:
     """Do what need not wait until a killed worker has gone. What goes wrong is said by whose turn it is."""
-    bench, launches = setup.bench, setup.settings.check_launches
+    backend, launches = setup.backend, setup.settings.check_launches
     with contextlib.suppress(Exception):
         setup.open_next()
-    memory_bytes = None if bench.limits.is_host else bench.identity.memory_bytes
+    memory_bytes = None if backend.limits.is_host else backend.identity.memory_bytes
     if setup.expects_another() and not make_ready(setup.references, launches, memory_bytes):
         with contextlib.suppress(Exception):
-            bench.release_memory()
+            backend.release_memory()

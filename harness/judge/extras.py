@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.judge import check
 from harness.judge.launch_figures import judge_launch
 from harness.launch.failures import Failed
@@ -48,7 +48,7 @@ class Extras:
 
 
 def measure(
-    session: Session, reference: Reference, bench: Bench, precision_class: str, time_us: float, wanted: Collection[str]
+    session: Session, reference: Reference, backend: Backend, precision_class: str, time_us: float, wanted: Collection[str]
 ) -> Extras:
     """Measure what is `wanted` of `ENERGY` and `TIMES` for a call that takes about `time_us`.
 
@@ -65,8 +65,8 @@ def measure(
     if TIMES in wanted:
         _times(burst, [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)], extras)
     if ENERGY in wanted and not extras.lost:
-        _energy(burst, bench, calls, extras)
-    if TIMES in wanted and not extras.lost and bench.limits.gates_queues:
+        _energy(burst, backend, calls, extras)
+    if TIMES in wanted and not extras.lost and backend.limits.gates_queues:
         _times(burst, [("graph", calls)], extras)  # last: a capture that is refused may leave the process in disorder
     return extras
 
@@ -88,11 +88,11 @@ def _times(burst: _Burst, ways: Collection[tuple[str, int]], extras: Extras) -> 
             return
 
 
-def _energy(burst: _Burst, bench: Bench, few: int, extras: Extras) -> None:
+def _energy(burst: _Burst, backend: Backend, few: int, extras: Extras) -> None:
     """`few` calls say how many are needed where it is not known how long one in a row takes: where the host takes fifty
     times as long as the device, what lasts seconds by the device's time would last minutes.
     """
-    meter = bench.power_meter()
+    meter = backend.power_meter()
     if not meter.is_readable:
         extras.notes.append("its energy was not measured: this device has no counter of it that can be read")
         return
@@ -132,7 +132,7 @@ class _Burst:
         """
         session, reference = self._session, self._reference
         inputs = reference.draw()
-        session.bench.synchronize()
+        session.backend.synchronize()
         with meter:
             report = session.repeat(inputs, way, calls)
         if "refused" not in report:

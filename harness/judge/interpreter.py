@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.judge import check
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader, blaming_the_state
@@ -31,7 +31,7 @@ _BUDGET_S = 60.0
 
 
 def interpret(
-    bench: Bench, prepared: Prepared, start: Callable[[], Child], references: Sequence[Reference],
+    backend: Backend, prepared: Prepared, start: Callable[[], Child], references: Sequence[Reference],
     model_seed: int, settings: Settings, judgement: Judgement, tell: Callable[[str], None],
 ) -> Verdict:
     """Check `prepared`, in the process that `start` starts, at the sizes of `references`, the smallest first.
@@ -45,7 +45,7 @@ def interpret(
             f"there is no GPU here, and Triton's interpreter is given calls of up to {MOST_ELEMENTS:,} elements: none of the "
             "problem's sizes is that small. Add one under sizes: check: in its YAML, or name one with --sizes",
         )
-    session = Session(start(), bench, settings.load_timeout_s, settings.launch_timeout_s)
+    session = Session(start(), backend, settings.load_timeout_s, settings.launch_timeout_s)
     session.ends_s = judgement.ends_s
     try:
         tell("loading it for Triton's interpreter")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.attribution import code_places
+from harness.attribution import code_regions
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
     Owners,
@@ -32,8 +32,8 @@ from harness.attribution.kernel_ownership import (
     middle_of_calls,
     owners_of,
 )
-from harness.attribution.linked import foreign_functions
-from harness.attribution.permitted import is_permitted
+from harness.attribution.linked_symbols import foreign_functions
+from harness.attribution.permitted_symbols import is_permitted
 from harness.attribution.recording import Unproven, Window, windows
 from harness.attribution.symbols import gather
 from harness.judge import check
@@ -72,7 +72,7 @@ def trace(
     """
     if not limits.lists_kernels:
         traced = _trace_on_cpu(session, limits, reference, prepared, timing)
-        return code_places.less_own(traced, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
+        return code_regions.less_own(traced, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
     traced = _trace_on_gpu(session, limits, reference, prepared, timing)
     if session.helped and traced.kind != "unknown":
         note = "another process that it began uses the GPU: what that does is not known"
@@ -138,7 +138,7 @@ def recorded_launches(
     Failed.
     """
     sets = [reference.draw() for _ in range(1 + lead_in)]
-    session.bench.synchronize()
+    session.backend.synchronize()
     made = session.launch(sets, gate=held and lead_in, record=True)  # one alone is waited for within its queue
     last = len(sets) - 1
     figures = judge_launch(session, reference, sets[last], last, prepared.precision_class)
@@ -148,7 +148,7 @@ def recorded_launches(
 
 def timed_windows(session: Session, made: Launches) -> list[Window]:
     """The windows of recorded launches, without that of the lead-in. Raises Unproven."""
-    every = windows(made.recording, session.bench.markers, len(made.launches))
+    every = windows(made.recording, session.backend.markers, len(made.launches))
     return every[1:] or every
 
 
@@ -248,7 +248,7 @@ def _trace_on_cpu(
 def _profiled(session: Session, reference: Reference, prepared: Prepared) -> dict[str, Any]:
     """What the worker lists of one launch whose output was right. Raises Failed."""
     inputs = reference.draw()
-    session.bench.synchronize()
+    session.backend.synchronize()
     listing = session.profile(inputs)
     figures = judge_launch(session, reference, inputs, 0, prepared.precision_class)
     check.decide([figures], reference, prepared.precision_class)

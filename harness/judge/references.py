@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.model.errors import NoRoom
 from harness.model.problem import Problem
 from harness.model.settings import Settings
@@ -26,35 +26,35 @@ MOST_ELEMENTS = 1 << 19
 
 
 def references_at_all_sizes(
-    problem: Problem, timed_sizes: Mapping[str, int], bench: Bench, settings: Settings, model_seed: int
+    problem: Problem, timed_sizes: Mapping[str, int], backend: Backend, settings: Settings, model_seed: int
 ) -> list[Reference]:
     """Return the reference at all sizes, the timed ones first, its model constructed under `model_seed`. Raises NoRoom."""
-    bench.forget_launches()  # of another problem
-    bench.release_memory()
-    bench.limit_memory(settings.memory_bytes)
-    all_sizes = [timed_sizes, *problem.checks_for(bench.kind)]
+    backend.forget_launches()  # of another problem
+    backend.release_memory()
+    backend.limit_memory(settings.memory_bytes)
+    all_sizes = [timed_sizes, *problem.checks_for(backend.kind)]
     try:
         references = [
-            Reference(problem, sizes, bench.torch_device, model_seed, bench.available_bytes()) for sizes in all_sizes
+            Reference(problem, sizes, backend.torch_device, model_seed, backend.available_bytes()) for sizes in all_sizes
         ]
     except (torch.OutOfMemoryError, DriverError) as error:
         cause = str(error).splitlines()[0]
     else:
         note_rounding_noise(references[0])
         return references
-    bench.release_memory()
+    backend.release_memory()
     raise NoRoom(
         f"{problem.name}: this device has no room for one call of the reference at these sizes, of "
-        f"{bench.available_bytes() / 1e9:.1f} GB that are free ({cause}). Run it at smaller ones with --sizes, or on a "
+        f"{backend.available_bytes() / 1e9:.1f} GB that are free ({cause}). Run it at smaller ones with --sizes, or on a "
         "device with more memory"
     )
 
 
-def no_room(plan: MemoryPlan, bench: Bench, cause: str) -> str:
+def no_room(plan: MemoryPlan, backend: Backend, cause: str) -> str:
     """What is said where not even that plan had room for one launch and its truth."""
     return (
         f"this device has no room for its inputs, outputs and their truths at these sizes, {sentence_of(plan)}: about "
-        f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {bench.available_bytes() / 1e9:.1f} GB are free ({cause})"
+        f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {backend.available_bytes() / 1e9:.1f} GB are free ({cause})"
     )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.device.bench import Bench
-from harness.device.choice import open_bench
+from harness.device.backend import Backend
+from harness.device.choice import open_backend
 from harness.device.lock import DeviceLock
 from harness.judge.build_pool import BuildPool
 from harness.judge.device_run import DeviceRun
@@ -59,43 +59,43 @@ class RunResult:
     csv_path: Path
 
 
-def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> RunResult:
-    """Judge everything that `request` names, on `bench` where one is open. Raises HarnessError for what is the user's or
+def run(request: RunRequest, progress: Progress, backend: Backend | None = None) -> RunResult:
+    """Judge everything that `request` names, on `backend` where one is open. Raises HarnessError for what is the user's or
     the machine's fault.
     """
     problem, settings = request.problem, request.settings
     gc.collect()  # what an earlier run of this process held goes now, and not while a queue of this one is held
-    if bench is None:
+    if backend is None:
         progress.note("opening the device")
-        bench = open_bench(request.device)
-    if request.archs and not bench.limits.is_host:
+        backend = open_backend(request.device)
+    if request.archs and not backend.limits.is_host:
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
-    examiner = open_examiner(bench) if request.sanitize else None
+    examiner = open_examiner(backend) if request.sanitize else None
     note_no_sandbox(progress)
     utc = utc_now()
-    files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
+    files = RunFiles.create(request.out_dir, problem.name, device_slug(backend.identity.name, backend.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
-    device_lock = DeviceLock.on(bench, progress, request.wait_s)
+    device_lock = DeviceLock.on(backend, progress, request.wait_s)
     try:
         for at_one in problem.each_size():
             if problem.more_sizes:
-                progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
+                progress.note(f"at {sizes_text(at_one.timed_sizes(backend.kind))}")
             with BuildPool(
-                at_one, request.candidates, bench, settings, request.archs, gently=device_lock.is_another_runs
+                at_one, request.candidates, backend, settings, request.archs, gently=device_lock.is_another_runs
             ) as build_pool:
-                if bench.limits.is_host:
+                if backend.limits.is_host:
                     # Compilers would take the very cores that are about to be timed.
                     progress.note("building all candidates before the CPU is timed")
                     build_pool.wait_for_builds(progress.note)
                 with device_lock.held(lambda: build_pool.is_quiet):
                     device_run = DeviceRun(
-                        at_one, settings, bench, build_pool, files, progress, utc, examiner, request.command,
+                        at_one, settings, backend, build_pool, files, progress, utc, examiner, request.command,
                         request.extras,
                     )
                     device_run.run(request.candidates)
             del device_run  # its references, before those of the next sizes are made
-            bench.release_memory()
+            backend.release_memory()
     finally:
         files.remove_if_empty()  # of a device that did not come free, say
     return ranked(files, problem, progress)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.attribution.source_names import source_text
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.model.verdict import Status
 from harness.reference.reference_model import Reference
 from harness.sandbox.environment import scrubbed
@@ -26,17 +26,17 @@ _LEAST_SIZE = 16
 _MOST_PTX_FILES, _LARGEST_PTX_BYTES = 64, 4 << 20
 
 
-def open_examiner(bench: Bench) -> Examiner:
-    """An examiner whose children see `bench`'s device and allocate each tensor by itself. Raises InputError without the tool.
+def open_examiner(backend: Backend) -> Examiner:
+    """An examiner whose children see `backend`'s device and allocate each tensor by itself. Raises InputError without the tool.
 
     With PyTorch's caching allocator a write beyond an output would land in a neighbour of the same block, unseen.
     """
     extra = {
-        **bench.visible_devices(), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "CUDA_MODULE_LOADING": "LAZY",
+        **backend.visible_devices(), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "CUDA_MODULE_LOADING": "LAZY",
         # The children have no network, not even one of their own.
         "NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE": "uds",
     }
-    return Examiner(require_tool(bench.kind), scrubbed(os.environ, extra), strongest_sandbox())
+    return Examiner(require_tool(backend.kind), scrubbed(os.environ, extra), strongest_sandbox())
 
 
 def sanitize(

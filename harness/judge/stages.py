@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from harness.attribution.kernel_ownership import least_of_processes
 from harness.attribution.recording import Unproven
 from harness.audit import clock_audit
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.judge import check, extras
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
@@ -35,8 +35,8 @@ from harness.timing.control import Control, reconcile
 from harness.timing.doubts import is_references, is_ungated, told_why_it_scatters
 from harness.timing.estimate import count_unvouched, span_usual_baseline
 from harness.timing.rounds import Rounds
+from harness.timing.stability import check_evenness, check_spread
 from harness.timing.timings import Timing
-from harness.timing.variance import check_evenness, check_spread
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
@@ -54,7 +54,7 @@ class Setup:
     turn. `open_next` is called as a worker goes, and may make one busy again. `expects_another`: whether an entry follows.
     """
 
-    bench: Bench
+    backend: Backend
     references: Sequence[Reference]
     settings: Settings
     floor_us: float | None
@@ -66,7 +66,7 @@ class Setup:
 
     def session(self, start: Callable[[], Child]) -> Session:
         """A session with the worker that `start` starts."""
-        return Session(start(), self.bench, self.settings.load_timeout_s, self.settings.launch_timeout_s)
+        return Session(start(), self.backend, self.settings.load_timeout_s, self.settings.launch_timeout_s)
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Attempt:
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
-        self.bench, self.settings, self.limits = self.setup.bench, self.setup.settings, self.setup.bench.limits
+        self.backend, self.settings, self.limits = self.setup.backend, self.setup.settings, self.setup.backend.limits
         self.reference = self.setup.references[0]
         self.loader = Loader(self.session, self.prepared, self.setup.model_seed)
 
@@ -149,7 +149,7 @@ def time(attempt: Attempt) -> None:
     # Asked of baselines alone: a candidate is not told when its timing begins.
     before = session.compilations() if prepared.is_baseline else 0
     attempt.timing = timing = Rounds(
-        session, attempt.bench, reference, attempt.settings, verify, own_pids, is_control=prepared.is_control,
+        session, attempt.backend, reference, attempt.settings, verify, own_pids, is_control=prepared.is_control,
         pooled_baseline=control.pooled_baseline if control else None, control_apart=control.apart if control else 0.0,
         ends_s=attempt.judgement.ends_s,
     ).run()
@@ -209,7 +209,7 @@ def measure_extras(attempt: Attempt) -> None:
     if attempt.first and wanted and attempt.is_timed:
         attempt.tell("measuring what was asked for besides")
         judgement.extras = extras.measure(
-            attempt.session, attempt.reference, attempt.bench, attempt.prepared.precision_class, attempt.timing.time_us, wanted,
+            attempt.session, attempt.reference, attempt.backend, attempt.prepared.precision_class, attempt.timing.time_us, wanted,
         )
         judgement.warnings += judgement.extras.notes
 
@@ -243,10 +243,10 @@ def _check_clock(attempt: Attempt) -> None:
 def _eager_alone_us(setup: Setup, gated: bool) -> float:
     """Eager's time on the timed sizes with no worker at work beside it, in µs; `gated` where queues are."""
     setup.wait_for_others()
-    reference, bench = setup.references[0], setup.bench
+    reference, backend = setup.references[0], setup.backend
     sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
-    bench.synchronize()
-    made = [bench.local_launches(reference.model, sets, gate=gated and bench.limits.gates_queues) for _ in range(_ALONE_TIMES)]
+    backend.synchronize()
+    made = [backend.local_launches(reference.model, sets, gate=gated and backend.limits.gates_queues) for _ in range(_ALONE_TIMES)]
     return statistics.median(local.times_us[-1] for local in made)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from harness.attribution.code_places import CodeSeen, Window, code_seen
+from harness.attribution.code_regions import CodeSeen, Window, code_seen
 from harness.device.core_watch import OFTEN_NS, RARELY_NS, CoreWatch
 from harness.launch.conversation import Launches
 from harness.reference.reference_model import Reference

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.attribution.recording import Recording
-from harness.device.bench import Bench, CacheFlushed, LaunchReached
+from harness.device.backend import Backend, CacheFlushed, LaunchReached
 from harness.launch import failures
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
@@ -86,10 +86,10 @@ class LaunchConversation:
     """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
 
     def __init__(
-        self, bench: Bench, channel: Channel, first: int, count: int, gate: bool, limit_s: float,
+        self, backend: Backend, channel: Channel, first: int, count: int, gate: bool, limit_s: float,
         death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False, words: Words = FORWARD,
     ) -> None:
-        self._bench, self._channel, self._death, self._words = bench, channel, death, words
+        self._backend, self._channel, self._death, self._words = backend, channel, death, words
         self._first, self._count, self._gate, self._limit_s = first, count, gate, limit_s
         self._early_s = early_s
         self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
@@ -109,7 +109,7 @@ class LaunchConversation:
         `meanwhile` is called once it is sent: of a queue that is gated the worker makes the launches then, and none of
         them runs.
         """
-        bench, channel = self._bench, self._channel
+        backend, channel = self._backend, self._channel
         try:
             channel.send(command, 5.0)
         except FrameTimeout:
@@ -122,7 +122,7 @@ class LaunchConversation:
         try:
             began = time.monotonic()
             while True:
-                event = bench.poll(channel, _POLL_S)
+                event = backend.poll(channel, _POLL_S)
                 if isinstance(event, LaunchReached):
                     self._on_reached(event)
                 elif isinstance(event, CacheFlushed):
@@ -199,10 +199,10 @@ class LaunchConversation:
         self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
         if index - 1 in self._inspected:
-            self._bench.snapshot(index - 1)
+            self._backend.snapshot(index - 1)
         if index == self._count:
             return
-        if index == 0 and self._gate and self._bench.limits.gates_queues:
+        if index == 0 and self._gate and self._backend.limits.gates_queues:
             if not self._queued:
                 self._gate_waits = True
                 return
@@ -216,13 +216,13 @@ class LaunchConversation:
             return
         if index != self._reached or index == self._flushed or not 0 <= index < self._count:
             raise ValueError(f"launch {flushed.sequence} is not the one whose cache was to be made cold")
-        fault = self._bench.flush_fault(index, inspect=index in self._inspected)
+        fault = self._backend.flush_fault(index, inspect=index in self._inspected)
         if fault is not None:
             raise _not_flushed(fault)
         self._flushed = index
         if self._early_s:
             time.sleep(self._early_s)
-        self._bench.open_window(flushed.sequence, index)
+        self._backend.open_window(flushed.sequence, index)
         self._opened_ns[index] = time.perf_counter_ns()
 
     def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
@@ -233,7 +233,7 @@ class LaunchConversation:
                 self._release(0)
             if int(frame["queued"]) != self._count:
                 self._drained = True
-                self._bench.release_all(self._channel, self._first + self._count)
+                self._backend.release_all(self._channel, self._first + self._count)
             return None
         if "broken" in frame:
             raise failures.from_exception(frame["broken"], self._words.raising)
@@ -242,7 +242,7 @@ class LaunchConversation:
     def _release(self, index: int) -> None:
         self._gate_waits = False
         self._gone_ns[index] = time.perf_counter_ns()
-        self._bench.release(self._channel, self._first + index, index)
+        self._backend.release(self._channel, self._first + index, index)
 
     def _wall_us(self, index: int) -> float | None:
         gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
@@ -250,7 +250,7 @@ class LaunchConversation:
 
     def _flush_us(self, index: int) -> float | None:
         gone, opened = self._gone_ns[index], self._opened_ns[index]
-        return None if self._bench.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
+        return None if self._backend.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
 
     def _window_us(self, index: int) -> float | None:
         opened, reached = self._opened_ns[index], self._reached_ns[index + 1]

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.launch import failures
 from harness.launch.code_watch import CodeWatch
 from harness.launch.conversation import EAGER_IN_WORKER, FORWARD, LaunchConversation, Launches, Words
@@ -26,7 +26,7 @@ from harness.protocol.layout import region_bytes
 from harness.protocol.output_placement import any_choice
 from harness.reference.evidence import Evidence
 from harness.reference.evidence_collector import recipe_of
-from harness.reference.inputs.deferred import DeferredInputs
+from harness.reference.inputs.late_inputs import LateInputs
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 from harness.sandbox import processes
@@ -39,8 +39,8 @@ _GPU_FILES = "/dev/nvidia"
 class Session:
     """The judge's end of a worker. `load_timeout_s` and `launch_timeout_s` bound every wait, in seconds."""
 
-    def __init__(self, child: Child, bench: Bench, load_timeout_s: float, launch_timeout_s: float) -> None:
-        self.child, self.bench = child, bench
+    def __init__(self, child: Child, backend: Backend, load_timeout_s: float, launch_timeout_s: float) -> None:
+        self.child, self.backend = child, backend
         self._load_timeout_s, self.launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
         self._places = any_choice()
@@ -70,14 +70,14 @@ class Session:
         if not self._prepared:
             if not self.child.has_greeted:
                 self._ask({}, self._load_timeout_s, "starting its process", send=False)
-            reply = self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
+            reply = self._ask(self.backend.prepare_command(), self._load_timeout_s, "opening the device")
             self._prepared, self.timer = True, reply.get("timer")
-            if self.bench.limits.is_host:  # where the time that others have had of a core counts, and whose code it is
+            if self.backend.limits.is_host:  # where the time that others have had of a core counts, and whose code it is
                 self._worker_pids = set(processes.descendants(self.child.pid))
                 self.code_watch.begin(processes.innermost(self.child.pid))
         self._may_ask = may_ask
         command = load_command(
-            self.bench.arena, path, reference, manifest, seed, refused, may_ask=may_ask, stand_in_gpu=stand_in_gpu
+            self.backend.arena, path, reference, manifest, seed, refused, may_ask=may_ask, stand_in_gpu=stand_in_gpu
         )
         reply = self._ask(command, self._load_timeout_s, "loading")
         self.reordered = False
@@ -90,7 +90,7 @@ class Session:
         """The parameters and buffers of the candidate as they are now, in host memory; None where they are not named and
         formed as the reference's. Raises Failed.
         """
-        state = HandedState(self.bench.arena, reference)
+        state = HandedState(self.backend.arena, reference)
         reply = self._ask(state.command, self._load_timeout_s, "handing over its state")
         return state.tensors() if reply.get("alike") is True else None
 
@@ -100,7 +100,7 @@ class Session:
         count = max(count, memory.launches) if memory.tight else count  # growing would hold both for a while
         self._opened, self._count, self._is_closed = reference, count, False
         input_bytes, output_bytes = region_bytes(reference.specs), region_bytes(reference.output_specs)
-        regions = self.bench.open(count, input_bytes, output_bytes, tight=memory.tight)
+        regions = self.backend.open(count, input_bytes, output_bytes, tight=memory.tight)
         self._ask(regions, self._load_timeout_s, "opening its memory")
         self._ask(
             {
@@ -115,27 +115,27 @@ class Session:
         """Have the worker and the device give back what they keep for launches, until `reopen` is called."""
         self._ask({"op": "release_memory"}, self.launch_timeout_s, "giving memory back")
         if not self._is_closed:
-            self._ask(self.bench.close_regions(), self._load_timeout_s, "closing its memory")
-            self.bench.free_regions()
+            self._ask(self.backend.close_regions(), self._load_timeout_s, "closing its memory")
+            self.backend.free_regions()
             self._is_closed = True
-        self.bench.release_memory()
+        self.backend.release_memory()
 
     def reopen(self) -> None:
         """Have regions for launches again, if they were given back."""
         if self._is_closed:
-            self.bench.release_memory()
+            self.backend.release_memory()
             self.open(self._opened, self._count)
 
     def launch(
         self, sets: Sequence[InputSet], *, gate: bool, timeout_s: float | None = None, early_s: float = 0.0,
-        inspect: bool = False, deferred_inputs: DeferredInputs | None = None, meanwhile: Callable[[], None] | None = None,
+        inspect: bool = False, late_inputs: LateInputs | None = None, meanwhile: Callable[[], None] | None = None,
         synchronised: bool = False, record: bool = False,
     ) -> Launches:
         """Make one launch per set. With `gate`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `meanwhile` is called before anything of a
         gated queue runs, while the worker makes it, and beforehand where it is not gated. `early_s` leaves the inputs of
-        each launch readable for so long before its window opens, those of the launch that `deferred_inputs` is for
+        each launch readable for so long before its window opens, those of the launch that `late_inputs` is for
         complete only with it. `inspect` has some flushes inspected, and whether outputs are written to afterwards;
         `record` a GPU's kernels recorded. Only the control is told of `synchronised`, to wait for the device in each call.
         """
@@ -145,14 +145,14 @@ class Session:
         self.reopen()
         command = {**self._launch_command(sets), "synchronised": synchronised}
         run = self._conversation(len(sets), gate, timeout_s, early_s, inspect)
-        prepare = self._prepare(sets, deferred_inputs, meanwhile, gate=gate)
+        prepare = self._prepare(sets, late_inputs, meanwhile, gate=gate)
         try:
             if record:
-                self.bench.begin_recording()
-            is_probe = inspect or early_s > 0 or deferred_inputs is not None
+                self.backend.begin_recording()
+            is_probe = inspect or early_s > 0 or late_inputs is not None
             with self.code_watch.during(is_probe=is_probe):
                 reply = run.conduct(command, prepare)
-            recording = self.bench.end_recording() if record else None
+            recording = self.backend.end_recording() if record else None
             if record:
                 self.note_helpers()
             self._calls, self._calls_s = self._calls + len(sets), self._calls_s + time.monotonic() - began_s
@@ -161,10 +161,10 @@ class Session:
             self._raise_unbuilt(reply)
             if "launched" not in reply:
                 raise failures.protocol("no launches reported")
-            late = self.bench.written_late()
+            late = self.backend.written_late()
             if late:
                 raise failures.written_late(late[0], len(sets))
-            made = replace(run.read(reply, self.bench.slots_unchanged(sets)), recording=recording)
+            made = replace(run.read(reply, self.backend.slots_unchanged(sets)), recording=recording)
             self.reordered |= any(launch.reordered for launch in made.launches)
             self.code_watch.note(self._opened, made, is_probe=is_probe)
             return made
@@ -186,7 +186,7 @@ class Session:
 
     def load_reference(self, reference: Reference) -> bool:
         """Have the worker construct the reference too, to be timed there; whether it could. Raises Failed."""
-        command = reference_command(self.bench.arena, reference)
+        command = reference_command(self.backend.arena, reference)
         return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
 
     def time_reference(
@@ -218,7 +218,7 @@ class Session:
 
         Where NVML does not list this process, as in a container, who holds the device's files open counts.
         """
-        on_gpu = self.bench.processes()
+        on_gpu = self.backend.processes()
         if self._on_gpu == on_gpu is not None:  # the same as before: to look through all processes takes milliseconds
             return
         self._on_gpu, own = on_gpu, {self.child.pid, *processes.descendants(self.child.pid)}
@@ -246,7 +246,7 @@ class Session:
         key, and what it is called where there is none. Raises Failed.
         """
         self.reopen()
-        self.bench.stage([inputs])
+        self.backend.upload_inputs([inputs])
         conversation = self._conversation(1, gate, timeout_s)
         reply = conversation.conduct({**command, "first": self._sequence + 1, "inputs": [inputs.skeleton]})
         self._take_outputs(1)
@@ -258,29 +258,29 @@ class Session:
         return report, conversation.hidden
 
     def _take_outputs(self, count: int) -> None:
-        self.bench.take_outputs(count, on_host=self._opened is not None and self._opened.memory.on_host)
+        self.backend.take_outputs(count, on_host=self._opened is not None and self._opened.memory.on_host)
 
     def _launch_command(self, sets: Sequence[InputSet]) -> dict[str, Any]:
         skeletons = [each.skeleton for each in sets]
         return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "places": self._places, "synchronised": False}
 
     def _prepare(
-        self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None, meanwhile: Callable[[], None] | None, *,
+        self, sets: Sequence[InputSet], late_inputs: LateInputs | None, meanwhile: Callable[[], None] | None, *,
         gate: bool,
     ) -> Callable[[], None] | None:
         """What is left to do once the worker has its command. A queue that is not gated runs at once, so nothing is."""
 
         def prepare() -> None:
-            self.bench.stage(sets, deferred_inputs)
+            self.backend.upload_inputs(sets, late_inputs)
             if meanwhile is not None:
                 meanwhile()
 
         is_tight = self._opened is not None and self._opened.memory.tight
-        if gate and self.bench.limits.gates_queues and not is_tight:  # there, inputs and the worker's call have room in turn
+        if gate and self.backend.limits.gates_queues and not is_tight:  # there, inputs and the worker's call have room in turn
             return prepare
         if meanwhile is not None:  # first: a CPU is quiet once its inputs are in place
             meanwhile()
-        self.bench.stage(sets, deferred_inputs)
+        self.backend.upload_inputs(sets, late_inputs)
         return None
 
     def _conversation(
@@ -290,13 +290,13 @@ class Session:
         limit_s = self.launch_timeout_s if timeout_s is None else timeout_s
         first = self._sequence + 1
         return LaunchConversation(
-            self.bench, self.child.channel, first, count, gate, limit_s,
+            self.backend, self.child.channel, first, count, gate, limit_s,
             partial(failures.death, self.child), early_s, inspect, words
         )
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""
-        return [spec.view(self.bench.outbox(index)) for spec in reference.output_specs]
+        return [spec.view(self.backend.outbox(index)) for spec in reference.output_specs]
 
     def core_time_beside_us(self) -> float:
         """How long the processes that the candidate began, and that live, have had a core so far."""

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.device.bench import Bench
-from harness.model.places import REPOSITORY
+from harness.device.backend import Backend
+from harness.model.paths import REPOSITORY
 from harness.protocol.clocks.idle_threads import SPIN
 from harness.protocol.frames import WireError
 from harness.sandbox.environment import scrubbed
@@ -31,10 +31,10 @@ class WorkerLauncher:
     """
 
     def __init__(
-        self, bench: Bench, sandbox: Sandbox, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = (),
+        self, backend: Backend, sandbox: Sandbox, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = (),
         hidden: Sequence[Path] = (),
     ) -> None:
-        self._bench, self._sandbox, self._warm, self._imports = bench, sandbox, warm, imports
+        self._backend, self._sandbox, self._warm, self._imports = backend, sandbox, warm, imports
         self._readable, self._hidden = tuple(readable), tuple(hidden)
         self._folders: list[str] = []
         self._prestart: Child | None = None
@@ -60,7 +60,7 @@ class WorkerLauncher:
             self._prestart = self._spawn(open_device=open_device)
         if open_device and not self._is_opening and (is_fresh or self._prestart.channel.readable()):
             try:
-                self._prestart.channel.send({"op": "open_device", "device": self._bench.kind}, _OPENING_S)
+                self._prestart.channel.send({"op": "open_device", "device": self._backend.kind}, _OPENING_S)
                 self._is_opening = True
             except WireError:
                 self._end_prestart()
@@ -90,7 +90,7 @@ class WorkerLauncher:
         return self._spawn() if ahead is None else ahead
 
     def _spawn(self, *, open_device: bool = False) -> Child:
-        opened = self._bench.kind if open_device else "nothing"
+        opened = self._backend.kind if open_device else "nothing"
         private = tempfile.mkdtemp(prefix="player-")
         self._folders.append(private)
         for name in ("triton", "inductor"):
@@ -98,17 +98,17 @@ class WorkerLauncher:
         environment = scrubbed(
             os.environ,
             {
-                **self._bench.visible_devices(),
+                **self._backend.visible_devices(),
                 **{name: os.environ[name] for name in SPIN if name in os.environ},
                 "TRITON_CACHE_DIR": str(self.triton_cache),
                 "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
             },
         )
-        descriptor = self._bench.arena.descriptor
+        descriptor = self._backend.arena.descriptor
         return spawn(
             "harness.worker", arguments=[str(descriptor), opened, *self._imports], environment=environment,
             private=Path(private), writable=[self._warm], readable=self._readable, hidden=self._hidden,
-            repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=not self._bench.limits.is_host),
+            repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=not self._backend.limits.is_host),
             sandbox=self._sandbox, preloaded=PRELOADED,
         )
 

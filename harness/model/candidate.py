@@ -26,7 +26,7 @@ from harness.model.files.neighbours import Places, beside
 from harness.model.files.python_source import ModuleNames, SourceFault, parsed, top_level_names
 from harness.model.files.text_files import decoded, shown
 from harness.model.formats.foreign import CandidateForm
-from harness.model.places import PROGRAM, own
+from harness.model.paths import PROGRAM, own
 from harness.model.spelling import hint_for, listed, nearest
 from harness.model.verdict import ReasonCode
 from harness.protocol.source_import import WITH_FILES

@@ -1,6 +1,6 @@
 """How far clocks may be trusted on each kind of device, and what the judge must do otherwise there.
 
-Each bench carries one `DeviceLimits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
+Each backend carries one `DeviceLimits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
 that are the same on every device stand where they are used.
 """
 
@@ -149,5 +149,5 @@ _OF_KIND = {"cuda": CUDA, "cpu": CPU}
 
 
 def limits_of(kind: str) -> DeviceLimits:
-    """Return those of a device of that kind, "cuda" or "cpu", for who has a record and no bench."""
+    """Return those of a device of that kind, "cuda" or "cpu", for who has a record and no backend."""
     return _OF_KIND[kind]

@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from harness.model.errors import InputError
+from harness.model.paths import CONFIGS_DIR
 from harness.model.physics import Peaks
-from harness.model.places import CONFIGS_DIR
 
 GPUS_YAML = CONFIGS_DIR / "gpus.yaml"
 

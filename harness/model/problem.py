@@ -23,7 +23,7 @@ from harness.model.files.yaml_lines import YAML_SUFFIXES, YamlFile, read_yaml
 from harness.model.formats import is_foreign, problem_in, read_foreign
 from harness.model.formats.foreign import CandidateForm
 from harness.model.formulas import Formula, FormulaError
-from harness.model.places import SHIPPED, folders_of, located, own
+from harness.model.paths import SHIPPED, folders_of, located, own
 from harness.model.spelling import hint_for
 
 PROBLEMS_DIR = SHIPPED / "problems"

@@ -16,7 +16,7 @@ from harness.model.candidate import Candidate, find_candidates, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.python_source import parsed
 from harness.model.files.text_files import shown
-from harness.model.places import folders_of
+from harness.model.paths import folders_of
 from harness.model.problem import Problem
 from harness.model.spelling import hint_for
 

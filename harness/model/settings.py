@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.model.errors import InputError
 from harness.model.files.text_files import files_in, shown
-from harness.model.places import CONFIGS_DIR, located, own
+from harness.model.paths import CONFIGS_DIR, located, own
 from harness.model.spelling import hint_for
 
 _DEFAULTS = {"device": "auto", "config": "default", "trials": 32}  # of flags; the others have none

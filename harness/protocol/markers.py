@@ -1,6 +1,6 @@
 """The kernels between which a launch's timed window lies, under names that are drawn for each worker.
 
-One opens the window (`masking.DeferredWriter`), the other closes it and does nothing. A recording in which they do not
+One opens the window (`masking.LateInputWriter`), the other closes it and does nothing. A recording in which they do not
 come in turn is none; and who could forge one beforehand does not know what they will be called.
 """
 

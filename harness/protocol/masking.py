@@ -137,7 +137,7 @@ class Masks:
         self._kernel.launch(stream, on_device.data_ptr(), len(each), size_bytes // 16)
 
 
-class DeferredWriter:
+class LateInputWriter:
     """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs.
 
     `words` is where the page of words lies for the device, `records` where the pieces do. Its end opens the window, so that

@@ -1,6 +1,6 @@
 """The worker's half of the recorder, and the places that both sides read: see `recorder.cpp`, which does the work.
 
-The judge builds the library and reads what it leaves (`device/recorder.py`). A worker only opens it.
+The judge builds the library and reads what it leaves (`device/kernel_recorder.py`). A worker only opens it.
 """
 
 from __future__ import annotations

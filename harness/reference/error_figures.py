@@ -17,9 +17,9 @@ import torch
 from harness.model.sizes_text import sizes_text
 from harness.reference.accuracy.bounds import Bounds, bounds_for, has_random_signs, is_exact
 from harness.reference.accuracy.classes import ErrorFigures, excess, within
-from harness.reference.accuracy.without_terms import Spread
+from harness.reference.accuracy.bounds_from_eager import Spread
 from harness.reference.differences import Difference, differences
-from harness.reference.edges import excused
+from harness.reference.ties_and_thresholds import excused
 from harness.reference.evidence_collector import evidence_of
 from harness.reference.expected import Truth
 from harness.reference.inputs.sets import InputSet
@@ -94,7 +94,7 @@ def _near_eager(
         return figures if excess(figures) <= _NEAR_EAGER else None
     judged = [_nothing_off(reference, inputs, precision_class)]
     for number, (difference, spread) in enumerate(zip(own, eager)):
-        quick = islice(reference.allowances.bounds(number, spread, inputs, precision_class), _QUICK_BOUNDS)
+        quick = islice(reference.measured_bounds.bounds(number, spread, inputs, precision_class), _QUICK_BOUNDS)
         every = (_figures(reference, inputs, difference, spread, bounds) for bounds in quick)
         near = next((figures for figures in every if excess(figures) <= _NEAR_EAGER and _is_half(spread, figures.bounds)), None)
         if near is None:
@@ -131,7 +131,7 @@ def _judged(
         _either(difference, got, eager)
         for difference, got, eager in zip(own, outputs, truth.eager or [None] * len(outputs))
     ]
-    judge = _by_terms if reference.terms is not None else _by_allowances
+    judge = _by_terms if reference.terms is not None else _by_measured_bounds
     eager = _spreads(of_eager, reference) if truth.eager else None
     figures, number = judge(reference, inputs, own, eager, precision_class)
     if eager is None and not within(figures):
@@ -169,7 +169,7 @@ def _by_terms(
     return _figures(reference, inputs, worst, Spread(max_u, rms_u), bounds), None
 
 
-def _by_allowances(
+def _by_measured_bounds(
     reference: Reference, inputs: InputSet, own: Sequence[Difference], eager: Sequence[Spread] | None,
     precision_class: str,
 ) -> tuple[ErrorFigures, int | None]:
@@ -177,7 +177,7 @@ def _by_allowances(
     judged = []
     for number, difference in enumerate(own):
         spread = _NO_SPREAD if eager is None else eager[number]
-        for bounds in reference.allowances.bounds(number, spread, inputs, precision_class):
+        for bounds in reference.measured_bounds.bounds(number, spread, inputs, precision_class):
             figures = _figures(reference, inputs, difference, spread, bounds)
             if eager is None or within(figures):
                 break

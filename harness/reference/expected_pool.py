@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _READY_SHARE = 1 / 16
 
 
-class Ready:
+class ExpectedPool:
     """Draws by their family with their truths; each is used once."""
 
     def __init__(self) -> None:

@@ -26,11 +26,11 @@ from harness.protocol import parallel_draws, passes, tree
 from harness.protocol.call_form import arguments_of, called
 from harness.protocol.digest import digest_of_tensor
 from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
-from harness.reference.accuracy.without_terms import Spread
-from harness.reference.allowances import Allowances
+from harness.reference.accuracy.bounds_from_eager import Spread
+from harness.reference.measured_bounds import MeasuredBounds
 from harness.reference.call_size import foreseen
 from harness.reference.expected import Truth, Truths, eager_of, outputs_for
-from harness.reference.expected_pool import Ready
+from harness.reference.expected_pool import ExpectedPool
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
 from harness.reference.inputs.one_way import NAME as ONE_WAY, one_way_family
@@ -83,7 +83,7 @@ class Reference:
             if (free is None or index < free) and is_dense(tensor) and is_as_it_lies(tensor) else None
             for index, tensor in enumerate(eager)
         ]
-        self._ready = Ready()
+        self._ready = ExpectedPool()
         self._available_bytes = available_bytes
         call = self._call_sizes(peak.bytes)
         slicing = self._slicing(first, eager, call)
@@ -101,7 +101,7 @@ class Reference:
         if problem.accuracy.terms is None or problem.accuracy.contracted is None:
             sample = self.sample_of(first)
             returned = eager if sample is first else self.eager(sample)
-            self.allowances = Allowances(
+            self.measured_bounds = MeasuredBounds(
                 self.eager, self._truths, lambda: self.sample_of(self.draw()), sample, returned
             )
             self.families += self._families_beside(eager) if problem.accuracy.contracted is None else ()
@@ -237,7 +237,7 @@ class Reference:
 
     def _families_beside(self, given: Sequence[torch.Tensor]) -> tuple[Family, ...]:
         """What inputs as given hide, others show: those, where the model makes what is as finite of them as `given`."""
-        family = self.allowances.family(one_way_family(self.model))
+        family = self.measured_bounds.family(one_way_family(self.model))
         if family is None:
             return ()
         try:

@@ -23,7 +23,7 @@ def noisy_outputs(reference: Reference) -> tuple[int, ...]:
     floating = [spec.torch_dtype.is_floating_point for spec in reference.output_specs]
     return tuple(
         number for number, (spread, floats) in enumerate(zip(usual_spreads(reference), floating))
-        if floats and reference.allowances.is_rounding_noise(spread)
+        if floats and reference.measured_bounds.is_rounding_noise(spread)
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.model.device_limits import limits_of
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem_notes import notes_in
 from harness.model.verdict import Status
 from harness.reference.evidence import Evidence

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.spelling import listed
 from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.next_step import settle
 from harness.report.table import Column, table_text, table_width
 from harness.results.across_devices import (
-    CLOCKS, Across, Figure, is_same_source, ratio_of, rows_with_baseline, value_of,
+    CLOCKS, AcrossDevices, Figure, is_same_source, ratio_of, rows_with_baseline, value_of,
 )
 from harness.results.changes import DRIFT, NOT_IN_BOTH, Change, Pair
 from harness.results.comparison import Compared
@@ -215,7 +215,7 @@ def pair_remarks(compared: Compared, pair: Pair) -> list[str]:
     return remarks
 
 
-def across_tables(compared: Compared, across: Across, width: int | None) -> list[str]:
+def across_tables(compared: Compared, across: AcrossDevices, width: int | None) -> list[str]:
     """The tables as lines: as many devices beside each other as fit, at least one."""
     names = Column("candidate", "left", [name_text(compared, row) for row in across.rows])
     return block_lines(names, [across_block(compared, across, run) for run in across.runs], width)
@@ -232,7 +232,7 @@ def block_lines(names: Column, blocks: Sequence[list[Column]], width: int | None
     return [line for group in groups for line in [*table_text(group).splitlines(), ""]]
 
 
-def across_block(compared: Compared, across: Across, run: int) -> list[Column]:
+def across_block(compared: Compared, across: AcrossDevices, run: int) -> list[Column]:
     """The columns of one device: speedup over its own baseline, % of its own speed of light, place."""
     records = [row.records[run] for row in across.rows]
     baselines = sorted({record.baseline for record in records if record is not None and record.baseline})
@@ -253,7 +253,7 @@ def across_block(compared: Compared, across: Across, run: int) -> list[Column]:
     return [each for each in columns if not each.title.startswith("\n") or any(each.cells)]
 
 
-def across_remarks(compared: Compared, across: Across) -> list[str]:
+def across_remarks(compared: Compared, across: AcrossDevices) -> list[str]:
     """Below the table of devices: geometric means, who changed places, why a row has no speedup."""
     remarks = []
     if across.means and len(across.shared) > 1:
@@ -271,7 +271,7 @@ def across_remarks(compared: Compared, across: Across) -> list[str]:
     return remarks + failed_remarks(across)
 
 
-def failed_remarks(across: Across) -> list[str]:
+def failed_remarks(across: AcrossDevices) -> list[str]:
     """Return a sentence for each row that is not ok on a device, with the reason."""
     remarks = []
     for row in across.rows:
@@ -289,13 +289,13 @@ def _sol_cell(record: Record | None) -> str:
     return terminal.percent_text(record.percent_of_sol) if record and record.status is Status.OK else ""
 
 
-def figure_tables(compared: Compared, across: Across, show: Sequence[Figure], width: int | None) -> list[str]:
+def figure_tables(compared: Compared, across: AcrossDevices, show: Sequence[Figure], width: int | None) -> list[str]:
     """Return the tables as lines, broken between devices where they are too wide."""
     names, *blocks = figure_blocks(compared, across, show)
     return block_lines(names[0], blocks, width)
 
 
-def figure_blocks(compared: Compared, across: Across, show: Sequence[Figure]) -> list[list[Column]]:
+def figure_blocks(compared: Compared, across: AcrossDevices, show: Sequence[Figure]) -> list[list[Column]]:
     """Return the names, then the columns of each device, then the ratios of each pair of devices."""
     rows, runs = rows_with_baseline(across), across.runs
     blocks = [[Column("candidate", "left", [name_text(compared, row) for row in rows])]]
@@ -324,7 +324,7 @@ def figure_blocks(compared: Compared, across: Across, show: Sequence[Figure]) ->
     return blocks
 
 
-def figure_remarks(compared: Compared, across: Across, show: Sequence[Figure]) -> list[str]:
+def figure_remarks(compared: Compared, across: AcrossDevices, show: Sequence[Figure]) -> list[str]:
     """Return the sentences below the table: clocks and limits, how to get what is missing, rows without a ratio."""
     rows, remarks = rows_with_baseline(across), []
     for run in across.runs:
@@ -347,7 +347,7 @@ def figure_remarks(compared: Compared, across: Across, show: Sequence[Figure]) -
     return remarks + failed_remarks(across)
 
 
-def figures_json(across: Across, show: Sequence[Figure]) -> dict[str, object]:
+def figures_json(across: AcrossDevices, show: Sequence[Figure]) -> dict[str, object]:
     """Return the same figures under stable keys, in the units of the records' columns."""
     return {
         "show": [figure.name for figure in show],
@@ -387,7 +387,7 @@ def _cells(figure: Figure, rows: Sequence[Row], runs: Sequence[int]) -> tuple[st
     return figure.title, list(map(as_text, values)) if figure.name == "sol" else terminal.number_column(values)
 
 
-def _missing(across: Across, rows: Sequence[Row], figure: Figure) -> list[str]:
+def _missing(across: AcrossDevices, rows: Sequence[Row], figure: Figure) -> list[str]:
     """Return one sentence where an ok row lacks the figure, with what brings it."""
     lacking = [
         run for run in across.runs for record in _of(rows, run)

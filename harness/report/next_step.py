@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.results.changes import Change
 from harness.results.record import Record
 from harness.results.writer import device_slug

@@ -36,7 +36,7 @@ class Progress:
         self._last_line_s = time.monotonic()
         self._is_over, self._breaker = threading.Event(), None
 
-    def stage(self, candidate: str, text: str) -> None:
+    def status(self, candidate: str, text: str) -> None:
         """Say what is being done with a candidate; the same words twice running are said once."""
         self._begin(f"{candidate}: {text}")
         if self._said.get(candidate) != text:
@@ -123,7 +123,7 @@ class LiveProgress(Progress):
         )
         self._at_work: dict[str, int] = {}
 
-    def stage(self, candidate: str, text: str) -> None:
+    def status(self, candidate: str, text: str) -> None:
         described = f"{candidate}: {text}"
         self._begin(described)
         if candidate in self._at_work:

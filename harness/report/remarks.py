@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem_notes import bars_ranks, notes_in
 from harness.model.spelling import listed
 from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status

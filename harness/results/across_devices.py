@@ -20,7 +20,7 @@ from harness.timing.stats.trimmed_mean import Interval
 
 
 @dataclass(frozen=True)
-class Across:
+class AcrossDevices:
     """One case on the newest run of each of several devices.
 
     `places[run]` maps the name of a row to its place by speedup among the `shared` rows, the candidates that are ok
@@ -43,7 +43,7 @@ class Across:
         return [name for name in self.shared if len({self.places[run][name] for run in self.runs}) > 1]
 
 
-def across_of(joined: Joined, *, force: bool = False) -> list[Across]:
+def across_of(joined: Joined, *, force: bool = False) -> list[AcrossDevices]:
     """Every case that two devices have; of several runs on one device the newest stands for it."""
     across = []
     for case in joined.cases:
@@ -57,7 +57,7 @@ def across_of(joined: Joined, *, force: bool = False) -> list[Across]:
     return across
 
 
-def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> Across:
+def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> AcrossDevices:
     first, *others = runs
     refused: dict[int, tuple[tuple[str, str, str], ...]] = {}
     for run in others:
@@ -75,7 +75,7 @@ def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> Across:
     }
     shared = tuple(name for name, intervals in speedups.items() if len(intervals) == len(kept)) if len(kept) > 1 else ()
     means = {run: geometric_mean([speedups[name][run] for name in shared]) for run in kept} if shared else {}
-    return Across(
+    return AcrossDevices(
         case, kept, rows, shared, {run: _places(speedups, shared, run) for run in kept}, means,
         {run: change(means[first], means[run]) for run in kept if run != first} if means else {}, refused,
     )
@@ -119,7 +119,7 @@ def figures_named(text: str) -> tuple[Figure, ...]:
     return tuple(FIGURES[name] for name in dict.fromkeys(names))
 
 
-def rows_with_baseline(across: Across) -> list[Row]:
+def rows_with_baseline(across: AcrossDevices) -> list[Row]:
     """Return the rows of `across` and that of what the speedups are over, where two of its runs have that."""
     over = across.case.over
     if sum(run in over for run in across.runs) < 2:

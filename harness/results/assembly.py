@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.build.compiler_report import of_each
+from harness.model.paths import IS_INSTALLED, REPOSITORY
 from harness.model.peaks import load_peaks
 from harness.model.physics import SpeedLimits, percent_of_sol, rates, speed_limits
-from harness.model.places import IS_INSTALLED, REPOSITORY
 from harness.model.problem import Problem
 from harness.model.problem_notes import ProblemNote, note_text
 from harness.model.settings import Settings
@@ -31,7 +31,7 @@ from harness.timing.stats import typical_us
 
 if TYPE_CHECKING:
     from harness.build.product import Build
-    from harness.device.bench import Bench
+    from harness.device.backend import Backend
     from harness.judge.judgement import Judgement
     from harness.timing.timings import Timing
 
@@ -49,7 +49,7 @@ class RunFacts:
     command: str | None
     problem: Problem
     sizes: dict[str, int]
-    bench: Bench
+    backend: Backend
     limits: SpeedLimits | None
     useful_flops: float | None
     useful_bytes: float | None
@@ -60,21 +60,21 @@ class RunFacts:
 
 
 def measured_facts(
-    problem: Problem, sizes: Mapping[str, int], settings: Settings, bench: Bench, utc: str, *, command: str | None,
+    problem: Problem, sizes: Mapping[str, int], settings: Settings, backend: Backend, utc: str, *, command: str | None,
     sandbox: str,
 ) -> RunFacts:
     """The facts of a run that begins at `utc`, canaries and the limits of the device among them."""
     flops = problem.flops.evaluate(sizes) if problem.flops else None
     useful_bytes = problem.bytes.evaluate(sizes) if problem.bytes else None
-    bandwidth = bench.copy_gbytes_s()
-    peaks = None if bench.limits.is_host else load_peaks(bench.identity.name)
+    bandwidth = backend.copy_gbytes_s()
+    peaks = None if backend.limits.is_host else load_peaks(backend.identity.name)
     return RunFacts(
         run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
-        problem=problem, sizes=sizes, bench=bench,
+        problem=problem, sizes=sizes, backend=backend,
         limits=speed_limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
         useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
-        canary_tflops=bench.multiply_add_tflops(), event_floor_us=bench.event_floor_us(),
-        sandbox=f"{sandbox}; {bench.transport}",
+        canary_tflops=backend.multiply_add_tflops(), event_floor_us=backend.event_floor_us(),
+        sandbox=f"{sandbox}; {backend.transport}",
     )
 
 
@@ -100,8 +100,8 @@ def record_of(
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,
         warnings=_warnings(build, judgement), problem_note=note_text(problem_notes),
-        **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
-        **state_fields(facts.bench, judgement.timings if judgement else ()),
+        **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.backend),
+        **state_fields(facts.backend, judgement.timings if judgement else ()),
     )
 
 
@@ -254,7 +254,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
-        "timer": timings[0].timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
+        "timer": timings[0].timer, "l2_policy": facts.backend.l2_policy, "input_sets": timings[0].input_sets,
         "launch_hidden": _is_hidden(timings), "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us),
         **_extra_fields(judgement),
@@ -299,8 +299,8 @@ def _passes(timings: Sequence[Timing]) -> dict[str, float]:
     return medians
 
 
-def _device_fields(bench: Bench) -> dict[str, Any]:
-    device = bench.identity
+def _device_fields(backend: Backend) -> dict[str, Any]:
+    device = backend.identity
     return {
         "device_kind": device.kind, "device_name": device.name, "uuid": device.uuid,
         "sm": f"sm_{device.sm.replace('.', '')}" if device.sm else None, "sm_count": device.sm_count,
@@ -318,14 +318,14 @@ def _is_hidden(timings: Sequence[Timing]) -> bool | None:
 def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
-def state_fields(bench: Bench, timings: Sequence[Timing]) -> dict[str, Any]:
+def state_fields(backend: Backend, timings: Sequence[Timing]) -> dict[str, Any]:
     """Medians over the readings after each round, all reasons for throttling, and for how long limits held clocks down.
 
     Of what was not timed it is one reading now. Processes of the harness's own may be on the device then, and are not
     told from others: how many there are stays unknown.
     """
     readings = [reading for timing in timings for reading in timing.telemetry]
-    readings = readings or [replace(bench.telemetry(set()), other_processes=None)]
+    readings = readings or [replace(backend.telemetry(set()), other_processes=None)]
 
     def typical(name: str) -> float | None:
         values = [getattr(reading, name) for reading in readings if getattr(reading, name) is not None]

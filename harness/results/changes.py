@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.model.verdict import Status
 from harness.results.joined_runs import Case, Joined, Row, is_forcible
 from harness.results.record import Record
-from harness.timing.stats.call import margin, word
+from harness.timing.stats.words import margin, word
 from harness.timing.stats.difference import change as change_of, geometric_mean
 from harness.timing.stats.trimmed_mean import Interval
 

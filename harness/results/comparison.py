@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.model.errors import InputError
 from harness.model.spelling import hint_for
-from harness.results.across_devices import Across, across_of
+from harness.results.across_devices import AcrossDevices, across_of
 from harness.results.changes import WRONG, Pair, pairs_of
 from harness.results.joined_runs import Case, Joined, is_forcible
 from harness.results.record import Record
@@ -26,7 +26,7 @@ class Compared:
 
     joined: Joined
     pairs: tuple[Pair, ...]
-    across: tuple[Across, ...]
+    across: tuple[AcrossDevices, ...]
     notes: tuple[str, ...]
     forced: bool = False
 

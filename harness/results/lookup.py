@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.spelling import hint_for, listed
 from harness.model.verdict import Status
 from harness.results.reader import read_records
@@ -21,7 +21,7 @@ _HOW = "Type a candidate's name, its file, or a CSV and a name"
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRecord:
     """A record and the CSV it is in; `others` are CSVs with further records of that name, newest first,
     `at_other_sizes` the other records of a run at several sizes.
     """
@@ -32,7 +32,7 @@ class Found:
     at_other_sizes: tuple[Record, ...] = ()
 
 
-def find_record(words: Sequence[str], results: Path) -> Found:
+def find_record(words: Sequence[str], results: Path) -> FoundRecord:
     """The newest record that `words` name: `NAME`, `PROBLEM/NAME`, `FILE.py`, `CSV NAME`, `DIR NAME` or `CSV`.
 
     Names are looked for below `results` unless a file or folder is named. Raises InputError, with the nearest name.
@@ -54,7 +54,7 @@ def find_record(words: Sequence[str], results: Path) -> Found:
     return _below(results, first.name.removesuffix(".py"), problem)
 
 
-def _in_file(path: Path, name: str | None) -> Found:
+def _in_file(path: Path, name: str | None) -> FoundRecord:
     records = read_records(path)
     if not records:
         raise InputError("the file has a header and no records: that run ended before its first result", path)
@@ -69,7 +69,7 @@ def _in_file(path: Path, name: str | None) -> Found:
     return _found(matching, path)
 
 
-def _below(folder: Path, name: str, problem: str | None) -> Found:
+def _below(folder: Path, name: str, problem: str | None) -> FoundRecord:
     matches = [pair for pair in _matches(folder, name) if problem in (None, pair[0].problem)]
     if not matches:
         raise _not_found(folder, name, problem)
@@ -79,11 +79,11 @@ def _below(folder: Path, name: str, problem: str | None) -> Found:
     return _found(newest, path, tuple(each for _, each in matches[1:]))
 
 
-def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ()) -> Found:
+def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ()) -> FoundRecord:
     """The last record of each sizes: the first that is not ok, or else that of the first sizes, before the others."""
     by_sizes = {record.sizes: record for record in records}
     first, *more = sorted(by_sizes.values(), key=lambda record: record.status is Status.OK)
-    return Found(first, path, others, tuple(more))
+    return FoundRecord(first, path, others, tuple(more))
 
 
 def _problems_of(name: str, folder: Path) -> set[str]:

@@ -14,9 +14,9 @@ from harness.model.candidate import OwnBaseline
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.verdict import WANT_ANOTHER_DEVICE, Status
 from harness.results.record import Record
-from harness.timing.stats.call import call
 from harness.timing.stats.difference import change
 from harness.timing.stats.trimmed_mean import Interval
+from harness.timing.stats.words import speedup_word
 
 # What is told of eager in those columns is not true of another baseline.
 _OF_EAGER = (
@@ -55,7 +55,7 @@ def over_own_baseline(
     speedup = change(its, row)
     return replace(
         moved, speedup=speedup.estimate, speedup_lo=speedup.lo, speedup_hi=speedup.hi,
-        call=call(speedup, min(record.time_us, judged.time_us), control_apart), baseline_us=judged.time_us,
+        call=speedup_word(speedup, min(record.time_us, judged.time_us), control_apart), baseline_us=judged.time_us,
         baseline_forward_us=judged.forward_us, baseline_backward_us=judged.backward_us,
     )
 

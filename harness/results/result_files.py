@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.model.errors import InputError
-from harness.model.places import PROGRAM, located
+from harness.model.paths import PROGRAM, located
 from harness.results.reader import read_records
 from harness.results.record import Record
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Generic, TypeVar
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.device.lock import DeviceLock
 from harness.judge.build_pool import BuildPool, Builds
 from harness.judge.work_queue import first_ready
@@ -34,14 +34,14 @@ class CandidateQueue(Generic[Answer]):
     """
 
     def __init__(
-        self, problem: Problem, settings: Settings, bench: Bench, progress: Progress, judge: Judge[Answer] | None,
+        self, problem: Problem, settings: Settings, backend: Backend, progress: Progress, judge: Judge[Answer] | None,
         open_judge: Callable[[BuildPool], Judge[Answer]], wait_s: float | None = None, builds: Builds | None = None,
     ) -> None:
-        self._bench, self._progress = bench, progress
+        self._backend, self._progress = backend, progress
         self._judge, self._open_judge = judge, open_judge
-        self._device_lock = DeviceLock.on(bench, progress, wait_s)
+        self._device_lock = DeviceLock.on(backend, progress, wait_s)
         self._build_pool = BuildPool(
-            problem, [], bench, settings, builds=builds, gently=self._device_lock.is_another_runs
+            problem, [], backend, settings, builds=builds, gently=self._device_lock.is_another_runs
         )
         self._new: list[Candidate] = []
         self.left: list[Candidate] = []
@@ -81,7 +81,7 @@ class CandidateQueue(Generic[Answer]):
 
     def _begin(self) -> None:
         """Open the judge, and let those that have come be built."""
-        if self._bench.limits.is_host:
+        if self._backend.limits.is_host:
             self._open()
         if self._new:
             self._build_pool.add(self._new)
@@ -110,7 +110,7 @@ class CandidateQueue(Generic[Answer]):
                 return None
             building = [each for each in self.left if not self._build_pool.is_ready(each)]
             for each in building:
-                self._progress.stage(each.name, "building")
+                self._progress.status(each.name, "building")
             self._build_pool.wait_for_one(building, left_s)
         return None
 
@@ -118,7 +118,7 @@ class CandidateQueue(Generic[Answer]):
         """Whether it needs no launch, or one could be timed now."""
         if not self._needs_launch(candidate):
             return True
-        return self._build_pool.is_ready(candidate) and (not self._bench.limits.is_host or self._build_pool.is_quiet)
+        return self._build_pool.is_ready(candidate) and (not self._backend.limits.is_host or self._build_pool.is_quiet)
 
     def _needs_launch(self, candidate: Candidate) -> bool:
         return not self._build_pool.is_settled(candidate)

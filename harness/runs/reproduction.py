@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.device.choice import open_bench
+from harness.device.choice import open_backend
 from harness.judge import check
 from harness.judge.build_pool import BuildPool
 from harness.judge.judgement import Prepared
@@ -65,19 +65,19 @@ def reproduce(
 ) -> Reproduction:
     """Make the launch of `recipe` again on `device`. Raises HarnessError where the candidate cannot be built."""
     progress.note("opening the device")
-    bench = open_bench(device)
-    with BuildPool(problem, [candidate], bench, settings) as build_pool:  # without the device's lock: nothing is timed
+    backend = open_backend(device)
+    with BuildPool(problem, [candidate], backend, settings) as build_pool:  # without the device's lock: nothing is timed
         build_pool.wait_for_builds(progress.note)
         verdict = build_pool.build_of(candidate).verdict
         if verdict is not None:
             raise HarnessError(f"{candidate.name} cannot be run: {verdict.status.value}: {verdict.reason}")
         progress.note("drawing the inputs again")
-        reference = Reference(problem, recipe.sizes, bench.torch_device, recipe.model_seed)
+        reference = Reference(problem, recipe.sizes, backend.torch_device, recipe.model_seed)
         sets = _drawn(reference, recipe)
         prepared, starter = build_pool.prepared(candidate)
-        session = Session(starter.start(), bench, settings.load_timeout_s, settings.launch_timeout_s)
+        session = Session(starter.start(), backend, settings.load_timeout_s, settings.launch_timeout_s)
         try:
-            progress.stage(candidate.name, "making the launch")
+            progress.status(candidate.name, "making the launch")
             verdict, evidence, got = _launched(session, reference, sets, prepared, settings)
         finally:
             session.stop()
@@ -110,7 +110,7 @@ def _launched(
             prepared.path, reference, prepared.manifest, reference.seed, stand_in_gpu=prepared.stand_in_gpu
         )
         session.open(reference, len(sets))
-        gate = session.bench.limits.gates_queues and len(sets) > 1
+        gate = session.backend.limits.gates_queues and len(sets) > 1
         made = session.launch(sets, gate=gate, timeout_s=settings.launch_timeout_s + settings.load_timeout_s)
         if made.launches[-1].fault is None:
             got = _on_host(session.outputs(reference, len(sets) - 1))

@@ -27,7 +27,7 @@ from harness.model.verdict import Status
 from harness.report.progress import Progress
 from harness.results.changes import WRONG
 from harness.results.record import Record
-from harness.runs.evaluation import Evaluation
+from harness.runs.referee import Evaluation
 
 _SEED = 0  # two searches of the same trials propose the same
 _REPEATED = 5  # proposals that were tried before, after which one is drawn at random

@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.model.places import REPOSITORY, python_of
+from harness.model.paths import REPOSITORY, python_of
 from harness.sandbox.strongest import Sandbox
 
 _START_TIMEOUT_S = 60.0

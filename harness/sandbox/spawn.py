@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.model.places import python_of
+from harness.model.paths import python_of
 from harness.protocol.frames import Channel, channel_pair
 from harness.sandbox import processes
 from harness.sandbox.environment import named_in, private_places
@@ -30,7 +30,7 @@ from harness.sandbox.limits import Group, ResourceLimits, new_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.output import OutputTail
 from harness.sandbox.strongest import Sandbox, init_command, strongest_sandbox
-from harness.sandbox.view import view_for
+from harness.sandbox.visible_files import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.
 _END_TIMEOUT_S = 15.0

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness.sandbox.limits import default_limits, new_group
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH_BYTES, WRITE, raw_devices
-from harness.sandbox.view import view_for
+from harness.sandbox.visible_files import view_for
 
 INIT_PROCESS = Path(__file__).with_name("init_process.py")
 _TRIAL_TIMEOUT_S = 20

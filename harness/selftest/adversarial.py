@@ -17,7 +17,7 @@ from harness.device.lock import DeviceLock
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
 from harness.model.errors import InputError, NothingToRun
-from harness.model.places import CONFIGS_DIR
+from harness.model.paths import CONFIGS_DIR
 from harness.model.problem import Problem, load_problem
 from harness.model.settings import load_settings
 from harness.model.verdict import Status

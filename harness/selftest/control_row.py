@@ -20,7 +20,7 @@ from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.results.record import Record
-from harness.timing.stats import MARGINS, Interval, PooledBaseline, call, process_share
+from harness.timing.stats import MARGINS, Interval, PooledBaseline, process_share, speedup_word
 from harness.timing.stats.scatter import Scatter, held, seen_at_most
 
 # Half of what a kernel of interest gains would be this device's own doing.
@@ -127,7 +127,7 @@ def _together(measured: Sequence[Record]) -> str:
 
 def _has_wrong_word(interval: Interval, record: Record) -> bool:
     """Whether a candidate with the control's interval would be FASTER or SLOWER; the control itself has no such word."""
-    return call(interval, record.time_us) in ("FASTER", "SLOWER")
+    return speedup_word(interval, record.time_us) in ("FASTER", "SLOWER")
 
 
 def _scatter_text(inside: Sequence[Record]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.model.candidate import named
 from harness.model.errors import InputError, NothingToRun
 from harness.model.files.text_files import files_in, joined
-from harness.model.places import SHIPPED
+from harness.model.paths import SHIPPED
 from harness.model.spelling import listed, nearest
 from harness.model.verdict import CODES_OF, Status
 

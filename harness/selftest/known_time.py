@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.judge.run import RunRequest, run as judge_all
 from harness.model.candidate import find_candidates
-from harness.model.places import SHIPPED
+from harness.model.paths import SHIPPED
 from harness.model.problem import load_problem
 from harness.model.settings import Settings
 from harness.model.verdict import Status

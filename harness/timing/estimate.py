@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from harness.model.settings import Settings
 from harness.timing.stats import (
-    UNCOUNTED, Interval, call, check_of, confidence_at, estimate_speedup, lowered, process_share, reaching, shifted, spanning,
-    trimmed_mean, unseen, with_share,
+    UNCOUNTED, Interval, check_of, confidence_at, estimate_speedup, lowered, process_share, reaching, shifted, spanning,
+    speedup_word, trimmed_mean, unseen, with_share,
 )
 from harness.timing.stats.two_baselines import APART_LEAST_US
 from harness.timing.timings import Timing
@@ -55,7 +55,7 @@ def allow_for_other_processes(
         timing.speedup = spanning(share, timing.of_this_process)
     if timing.is_pooled:
         timing.speedup = lowered(timing.speedup, timing.pooled_baseline, timing.baseline_time_us)
-    timing.word = call(timing.speedup, timing.shorter_us, timing.control_apart)
+    timing.word = speedup_word(timing.speedup, timing.shorter_us, timing.control_apart)
 
 
 def estimate_briefly(timing: Timing, confidence: float) -> None:

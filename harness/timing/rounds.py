@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.device.nvml import is_thermal
 from harness.launch.conversation import LATE
 from harness.launch.session import Session
@@ -47,14 +47,14 @@ class Rounds:
     """
 
     def __init__(
-        self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
+        self, session: Session, backend: Backend, reference: Reference, settings: Settings, verify: Verifier,
         own_pids: set[int], *, is_control: bool = False, pooled_baseline: PooledBaseline | None = None,
         control_apart: float = 0.0, ends_s: float = math.inf,
     ) -> None:
-        self._session, self._bench, self._reference = session, bench, reference
+        self._session, self._backend, self._reference = session, backend, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._is_control, self._ends_s = is_control, ends_s
-        self._runner = SegmentRunner(session, bench, reference, verify)
+        self._runner = SegmentRunner(session, backend, reference, verify)
         self._probe_schedule = ProbeSchedule(self._runner.probe_runner.possible)
         self._segments = 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
@@ -62,7 +62,7 @@ class Rounds:
         self._sizing: HalfRound | None = None  # the first times of both arms, until a queue was gated
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
-            timer=session.timer, is_of_its_process=bench.limits.process_adds and not is_control, pooled_baseline=pooled_baseline,
+            timer=session.timer, is_of_its_process=backend.limits.process_adds and not is_control, pooled_baseline=pooled_baseline,
             control_apart=control_apart,
         )
 
@@ -73,7 +73,7 @@ class Rounds:
             return self.timing
         self._warm_up()
         settings, timing = self._settings, self.timing
-        before = self._bench.violations()
+        before = self._backend.violations()
         started_s = time.monotonic()
         while True:
             before_it = self._runner.state
@@ -83,8 +83,8 @@ class Rounds:
             if before_it[0] and not self._runner.gate:
                 timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
                 continue
-            reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
-            if self._bench.limits.lists_kernels:
+            reading = self._backend.telemetry(self._own_pids)  # before the checking, which is another load
+            if self._backend.limits.lists_kernels:
                 self._session.note_helpers()
             slowed = is_thermal(reading.throttle)
             timing.note_reading(reading, time.monotonic() - started_s, kept=not slowed)
@@ -94,9 +94,9 @@ class Rounds:
                 timing.keep(*halves)
             is_late = time.monotonic() > self._ends_s
             is_reached = stopping_rule.is_reached(timing, settings, time.monotonic() - started_s, is_late=is_late)
-            if is_reached and not stopping_rule.is_in_doubt(timing, settings, self._bench.limits, is_late=is_late):
+            if is_reached and not stopping_rule.is_in_doubt(timing, settings, self._backend.limits, is_late=is_late):
                 break
-        timing.violations = self._bench.violations().since(before)
+        timing.violations = self._backend.violations().since(before)
         timing.in_worker_fault = self._runner.in_worker.fault
         self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._probe_schedule.last())
         timing.probe_results, timing.recorded = dict(self._runner.probe_runner.results), self._runner.probe_runner.recorded
@@ -125,7 +125,7 @@ class Rounds:
                 timing.is_brief, self._runner.lead_ins = False, 1
                 self._size_by(half)
                 return False
-            timing.note_reading(self._bench.telemetry(self._own_pids), time.monotonic() - started_s, kept=True)
+            timing.note_reading(self._backend.telemetry(self._own_pids), time.monotonic() - started_s, kept=True)
             timing.keep(half)
         self._runner.settle()
         estimate_briefly(timing, self._settings.confidence)
@@ -148,7 +148,7 @@ class Rounds:
         """Have segments of as many launches as the times in `sizing` ask for."""
         self._sizing = sizing
         self._runner.counts = self._counts_for(sizing)
-        limits, is_brief = self._bench.limits, self.timing.is_brief
+        limits, is_brief = self._backend.limits, self.timing.is_brief
         self.timing.wants_in_worker = is_short(sizing, limits) and not is_brief
         shows_in_worker = shows_in_worker_baseline(sizing, limits, self._settings.half_width) and not is_brief
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a worker has to open.
@@ -190,7 +190,7 @@ class Rounds:
                 break
             previous = current
         self.timing.ungated_overhead_us = self._overhead_us(synchronised=False)
-        if self._is_control and self._bench.limits.gates_queues:
+        if self._is_control and self._backend.limits.gates_queues:
             self.timing.synchronised_overhead_us = self._overhead_us(synchronised=True)
 
     def _overhead_us(self, *, synchronised: bool) -> float | None:
@@ -285,7 +285,7 @@ class Rounds:
         calls = calls or (_OF_LONG_CALLS if is_long else _END_TO_END_CALLS)
         for _ in range(calls):
             sets = [self._reference.draw()]
-            self._bench.synchronize()
+            self._backend.synchronize()
             made = self._session.launch(sets, gate=False)
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)

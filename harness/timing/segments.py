@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.device.bench import Bench, LocalTimes
+from harness.device.backend import Backend, LocalTimes
 from harness.launch.session import Session
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
@@ -32,16 +32,16 @@ class SegmentRunner:
     `waits` says whether it was the candidate's own queue that was late.
     """
 
-    def __init__(self, session: Session, bench: Bench, reference: Reference, verify: Verifier) -> None:
-        self._session, self._bench, self._reference, self._verify = session, bench, reference, verify
-        self.gate, self.in_worker = bench.limits.gates_queues, InWorkerBaseline()
+    def __init__(self, session: Session, backend: Backend, reference: Reference, verify: Verifier) -> None:
+        self._session, self._backend, self._reference, self._verify = session, backend, reference, verify
+        self.gate, self.in_worker = backend.limits.gates_queues, InWorkerBaseline()
         self.waits = False
         self.counts = {"A": 2, "B": 2}
         self.lead_ins = 1  # of the candidate's segments; the baseline's always have one
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
-        self._deferred = DeferredWork(bench.synchronize)
-        self.probe_runner = ProbeRunner(session, bench, reference, verify, self._deferred, self._take)
+        self._deferred = DeferredWork(backend.synchronize)
+        self.probe_runner = ProbeRunner(session, backend, reference, verify, self._deferred, self._take)
         self._usual_us: list[float] = []  # times of the candidate's last segment
         self._usual_gated = False
 
@@ -122,7 +122,7 @@ class SegmentRunner:
             self._deferred.settle()
         drawn, own = self._take(), self._inputs_of_baseline(order)
         self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
-        self._bench.synchronize()
+        self._backend.synchronize()
         return drawn, own
 
     def _probe(self, probe: Probe, drawn: list[InputSet]) -> None:
@@ -146,10 +146,10 @@ class SegmentRunner:
     def _own_launches(self, own: Sequence[InputSet], *, gate: bool) -> LocalTimes:
         if self._reference.memory.on_host:
             self._session.reopen()
-        made = self._bench.local_launches(self._reference.model, own, gate=gate)
+        made = self._backend.local_launches(self._reference.model, own, gate=gate)
         self.gate = self.gate and made.hidden is not False
         if self._reference.memory.on_host:
-            self._bench.release_memory()
+            self._backend.release_memory()
         return made
 
     def _time_in_worker(self, own: Sequence[InputSet], *, gate: bool) -> list[float]:

@@ -11,7 +11,7 @@ from harness.timing.stats import (
     confidence_at, estimate_log_ratio, estimate_speedup, margin, narrows_by, next_check, should_stop, width_for,
 )
 from harness.timing.timings import Timing
-from harness.timing.variance import is_known
+from harness.timing.stability import is_known
 
 _FEWEST_ROUNDS = 4  # in which each kind of interim check comes once, so that no row has fewer
 # Stop at an interim check where the rounds to the next one would narrow the interval by less than this: noise alone

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.places import REPOSITORY, python_of
+from harness.model.paths import REPOSITORY, python_of
 from harness.sandbox.leftovers import content_of, remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn

@@ -43,11 +43,11 @@ def main() -> None:
 
 
 class Worker:
-    """The state between commands: a stage, then a model and its launcher."""
+    """The state between commands: the slots of its launches, then a model and its launcher."""
 
     def __init__(self, channel: Channel, arena: Any) -> None:
         self._channel, self._arena = channel, arena
-        self._stage: Any = None
+        self._slots: Any = None
         self._launcher: Any = None
         self._model: Any = None
         self._called: Any = None
@@ -61,8 +61,8 @@ class Worker:
         """Send `frame`; with what the candidate has asked for meanwhile and nobody has built, where it is an answer."""
         asked = self._extensions.asked() if self._extensions is not None and "queued" not in frame else []
         self._channel.send({**frame, "unbuilt": asked} if asked else frame)
-        if self._stage is not None:
-            self._stage.count_mail()
+        if self._slots is not None:
+            self._slots.count_mail()
 
     def serve(self) -> None:
         commands = {
@@ -89,13 +89,13 @@ class Worker:
         self._say({"device_opened": True})
 
     def _prepare(self, command: dict[str, Any]) -> None:
-        from harness.worker.stages import CpuStage, CudaStage
+        from harness.worker.launch_slots import CpuSlots, CudaSlots
 
         if command["device"] == "cpu":
-            self._stage = CpuStage(self._arena, command, self._channel)
+            self._slots = CpuSlots(self._arena, command, self._channel)
         else:
-            self._stage = CudaStage(self._arena, command)
-        self._say({"prepared": str(self._stage.device), "timer": self._stage.stopwatch.name})
+            self._slots = CudaSlots(self._arena, command)
+        self._say({"prepared": str(self._slots.device), "timer": self._slots.stopwatch.name})
 
     def _load(self, command: dict[str, Any]) -> None:
         import torch
@@ -116,7 +116,7 @@ class Worker:
                 address_use.heed()
                 self._module = import_source(Path(command["path"]))
             self._model = model.construct(
-                self._module, arguments, command["seed"], self._stage.device, by_name=command["init_by_name"]
+                self._module, arguments, command["seed"], self._slots.device, by_name=command["init_by_name"]
             )
             self._called = passes.as_called(
                 self._model, command["mode"], list(command["state_specs"]), by_name=command["by_name"]
@@ -124,8 +124,8 @@ class Worker:
         except Exception as error:
             self._say({"raised": model.describe(error)})
             return
-        self._stage.restore_stream()
-        self._launcher, self._load_command = Launcher(self._stage, self._called), command
+        self._slots.restore_stream()
+        self._launcher, self._load_command = Launcher(self._slots, self._called), command
         from harness.protocol.digest import digest_of_tensor
 
         forms, state = self._own_state(torch)
@@ -149,12 +149,12 @@ class Worker:
         from harness.worker.loop import Launcher, Layout
 
         try:
-            called = model.reference(command, self._init_of(command), self._stage.device)
+            called = model.reference(command, self._init_of(command), self._slots.device)
         except Exception as error:
             self._say({"raised": model.describe(error)})
             return
-        self._stage.restore_stream()
-        self._reference = Launcher(self._stage, called)
+        self._slots.restore_stream()
+        self._reference = Launcher(self._slots, called)
         self._reference.layout = Layout(self._layout_command)
         self._say({"loaded": True})
 
@@ -167,7 +167,7 @@ class Worker:
         if command["init_specs"]:
             region = self._arena.map(**command["init_region"])
             specs = [TensorSpec.from_json(body) for body in command["init_specs"]]
-            tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
+            tensors = [spec.view(region).clone().to(self._slots.device) for spec in specs]
         return tree.rebuild(command["init"], tensors)
 
     def _own_state(self, torch: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -184,7 +184,7 @@ class Worker:
         return forms, state if alike else None
 
     def _open(self, command: dict[str, Any]) -> None:
-        self._stage.open(command["regions"])
+        self._slots.open(command["regions"])
         self._say({"opened": True})
 
     def _release_memory(self, command: dict[str, Any]) -> None:
@@ -192,7 +192,7 @@ class Worker:
         from harness.worker.model import describe
 
         try:
-            self._stage.release_memory()
+            self._slots.release_memory()
         except Exception as error:  # a kernel before it has left the device's context beyond repair
             self._break(describe(error))
             return
@@ -204,7 +204,7 @@ class Worker:
         self._layout_command = command
         for launcher in filter(None, (self._launcher, self._reference)):
             launcher.layout = Layout(command)
-        self._stage.set_filled_bytes(command["filled_bytes"])
+        self._slots.set_filled_bytes(command["filled_bytes"])
         self._say({"laid_out": True})
 
     def _launch(self, command: dict[str, Any]) -> None:
@@ -237,7 +237,7 @@ class Worker:
 
         try:
             listing = profiled_launch(
-                self._stage, self._launcher, self._called, command["first"], command["inputs"][0]
+                self._slots, self._launcher, self._called, command["first"], command["inputs"][0]
             )
         except ChannelClosed:
             raise
@@ -252,7 +252,7 @@ class Worker:
 
         try:
             report = repeated(
-                self._stage, self._launcher, self._called, command["first"], command["inputs"][0], command["way"],
+                self._slots, self._launcher, self._called, command["first"], command["inputs"][0], command["way"],
                 command["calls"], lambda: self._say({"queued": 1}),
             )
         except ChannelClosed:

@@ -19,8 +19,8 @@ import torch
 from harness.protocol import passes, tree
 from harness.protocol.layout import TensorSpec
 from harness.worker import outputs
+from harness.worker.launch_slots import CpuSlots, CudaSlots
 from harness.worker.model import describe
-from harness.worker.stages import CpuStage, CudaStage
 
 _perf_counter_ns = time.perf_counter_ns
 
@@ -35,10 +35,10 @@ class Layout:
         self.shape = command["shape"]
         self.is_tight = command.get("tight", False)
 
-    def fault_of(self, result: Any, stage: CudaStage | CpuStage, index: int) -> dict[str, Any] | None:
+    def fault_of(self, result: Any, slots: CudaSlots | CpuSlots, index: int) -> dict[str, Any] | None:
         """What is wrong with the form of what launch `index` returned."""
         return outputs.fault_of(
-            result, self.shape, self.outputs, self.strides, stage.device, stage.slot_range(index)
+            result, self.shape, self.outputs, self.strides, slots.device, slots.slot_range(index)
         )
 
     def in_order(self, result: Any) -> Any:
@@ -47,10 +47,10 @@ class Layout:
 
 
 class Launcher:
-    """Makes launches of one model on one stage."""
+    """Makes launches of one model in the slots of one device."""
 
-    def __init__(self, stage: CudaStage | CpuStage, model: torch.nn.Module) -> None:
-        self._stage, self._model = stage, model
+    def __init__(self, slots: CudaSlots | CpuSlots, model: torch.nn.Module) -> None:
+        self._slots, self._model = slots, model
         self.layout: Layout | None = None
         self.reorders = False  # whether what forward returns is copied to the reference's order within the window
         self._forward_laps: list[Any] = []
@@ -65,43 +65,43 @@ class Launcher:
         host's time is that of one whole call only for a queue of one, where the device is waited for
         before and after it.
         """
-        stage, reports, laps, host_us = self._stage, [], [], 0.0
+        slots, reports, laps, host_us = self._slots, [], [], 0.0
         halves = self._forward_laps = []
         mark = None
-        passes.notice_backward(self._model, lambda: halves.append(stage.stopwatch.stop(mark)))
+        passes.notice_backward(self._model, lambda: halves.append(slots.stopwatch.stop(mark)))
         alone = len(skeletons) == 1
-        stage.before_queue(() if alone else self.layout.outputs, places)
+        slots.before_queue(() if alone else self.layout.outputs, places)
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
-                stage.wait_for_turn(first + index)
-                stage.fill_and_flush(index)
-                arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
+                slots.wait_for_turn(first + index)
+                slots.fill_and_flush(index)
+                arguments = tree.rebuild(skeleton, slots.inputs(index, self.layout.inputs))
                 if alone:
-                    stage.plant_guard(self.layout.outputs)
-                    stage.synchronize()
-                stage.wait_for_window(first + index)
-                mark = stage.stopwatch.start()
+                    slots.plant_guard(self.layout.outputs)
+                    slots.synchronize()
+                slots.wait_for_window(first + index)
+                mark = slots.stopwatch.start()
                 began_ns = _perf_counter_ns()
                 try:
                     returned = self._model(*arguments)
                     result = self._in_order(returned) if self.reorders else returned
                     if synchronised:
-                        stage.synchronize()
+                        slots.synchronize()
                 except Exception as error:
-                    stage.restore_stream()
+                    slots.restore_stream()
                     reports.append({"raised": describe(error)})
                     break
                 launched_us = (_perf_counter_ns() - began_ns) / 1e3
-                stage.restore_stream()
-                laps.append(stage.stopwatch.stop(mark))
-                stage.close_window()
+                slots.restore_stream()
+                laps.append(slots.stopwatch.stop(mark))
+                slots.close_window()
                 if alone:
-                    stage.synchronize()
+                    slots.synchronize()
                 host_us = (_perf_counter_ns() - began_ns) / 1e3
                 reports.append({"host_us": launched_us, **self._take(index, returned, result, alone)})
                 if self.layout.is_tight:  # the next call has its memory
                     returned = result = None
-        stage.signal_end(first + len(skeletons))
+        slots.signal_end(first + len(skeletons))
         return reports, laps, host_us
 
     def finish(self, laps: list[Any]) -> tuple[list[float], list[float]]:
@@ -109,27 +109,27 @@ class Launcher:
 
         The second list is empty unless each call had a backward pass too.
         """
-        self._stage.synchronize()
-        read = self._stage.stopwatch.microseconds
+        self._slots.synchronize()
+        read = self._slots.stopwatch.microseconds
         halves = self._forward_laps if len(self._forward_laps) == len(laps) else []
         return [read(lap) for lap in laps], [read(lap) for lap in halves]
 
     def _in_order(self, returned: Any) -> Any:
-        self._stage.restore_stream()  # forward may have left another as the current one, which nobody waits for
+        self._slots.restore_stream()  # forward may have left another as the current one, which nobody waits for
         return self.layout.in_order(returned)
 
     def _take(self, index: int, returned: Any, result: Any, alone: bool) -> dict[str, Any]:
         """The report on what forward `returned`, and on `result`, which is that in order where it had to be copied."""
-        stage, layout = self._stage, self.layout
-        fault = layout.fault_of(returned, stage, index)
+        slots, layout = self._slots, self.layout
+        fault = layout.fault_of(returned, slots, index)
         if fault is not None:
             return {"fault": fault}
-        beyond = stage.guard_broken(result) if alone else None
+        beyond = slots.guard_broken(result) if alone else None
         skeleton, tensors = tree.flatten(result)
-        outputs.take_tensors(tensors, stage.outbox(index, layout.outputs), stage.stream)
+        outputs.take_tensors(tensors, slots.outbox(index, layout.outputs), slots.stream)
         taken: dict[str, Any] = {"values": tree.values_of(skeleton)}
         if result is not returned:
-            outputs.overwrite(tree.flatten(returned)[1], stage.stream)
+            outputs.overwrite(tree.flatten(returned)[1], slots.stream)
         elif not outputs.lie_in_order(tensors, layout.strides):
             self.reorders = taken["reordered"] = True
         return taken if beyond is None else {**taken, "beyond": beyond}

@@ -25,7 +25,7 @@ from harness.worker import address_use, extensions, outputs, profiler_events
 from harness.worker.loop import Launcher
 from harness.worker.other_threads import OtherThreads
 from harness.worker.own_calls import OwnCalls
-from harness.worker.stages import CpuStage
+from harness.worker.launch_slots import CpuSlots
 
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
@@ -45,7 +45,7 @@ class _Idle:
         return argument
 
 
-def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any) -> dict:
+def profiled_launch(slots: CpuSlots, launcher: Launcher, model: Any, first: int, skeleton: Any) -> dict:
     """Make launch `first` under the profiler.
 
     Returns {"operators": [{name, us}], "own_us", "total_us", "others_us", "others_began", "called_back", "idle_us",
@@ -56,10 +56,10 @@ def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int,
     the files whose code has come since from where nothing is installed. Operators count in whatever thread they run.
     """
     layout = launcher.layout
-    stage.wait_for_turn(first)
-    stage.fill_and_flush(0)
-    stage.wait_for_window(first)
-    arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
+    slots.wait_for_turn(first)
+    slots.fill_and_flush(0)
+    slots.wait_for_window(first)
+    arguments = tree.rebuild(skeleton, slots.inputs(0, layout.inputs))
     activities = {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _in_all_threads())
     own_calls, others = OwnCalls(), OtherThreads()
@@ -77,9 +77,9 @@ def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int,
             _setprofile(None)
             others.end()
             events = _events(_disable_profiler())
-    if layout.fault_of(result, stage, 0) is None:  # afterwards: the profile would count the asking itself
-        outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
-    stage.signal_end(first + 1)
+    if layout.fault_of(result, slots, 0) is None:  # afterwards: the profile would count the asking itself
+        outputs.take(result, slots.outbox(0, layout.outputs), slots.stream)
+    slots.signal_end(first + 1)
     times_us = profiler_events.own_times_us(profiler_events.calls_of(events), own_calls.name, extensions.opened_operators)
     return {
         "own_us": times_us.pop(own_calls.name, 0.0),

@@ -13,8 +13,8 @@ import torch
 
 from harness.protocol import passes, tree
 from harness.worker import outputs
+from harness.worker.launch_slots import CpuSlots, CudaSlots
 from harness.worker.loop import Launcher
-from harness.worker.stages import CpuStage, CudaStage
 
 WARM, BACK_TO_BACK, GRAPH = "warm", "back_to_back", "graph"
 _FIRST_CALLS = 3  # the cache is warm, and what is made at a first call is made
@@ -22,7 +22,7 @@ _Graph, _graph, _Stream, _stream = torch.cuda.CUDAGraph, torch.cuda.graph, torch
 
 
 def repeated(
-    stage: CudaStage | CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any, way: str, calls: int,
+    slots: CudaSlots | CpuSlots, launcher: Launcher, model: Any, first: int, skeleton: Any, way: str, calls: int,
     queued: Callable[[], None],
 ) -> dict[str, Any]:
     """Make `calls` calls as launch `first`; its output is that of the last one. `queued` is called before any wait.
@@ -33,8 +33,8 @@ def repeated(
     layout = launcher.layout
     # A mark between the passes of each call is for launches: a stopwatch keeps no thousands of them, and a graph takes none.
     passes.notice_backward(model, None)
-    stage.before_queue()
-    arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
+    slots.before_queue()
+    arguments = tree.rebuild(skeleton, slots.inputs(0, layout.inputs))
     with torch.no_grad():
         call: Callable[[], Any] = lambda: model(*arguments)  # noqa: E731
         if launcher.reorders:
@@ -47,48 +47,48 @@ def repeated(
                 call = _captured(call)
             except Exception as error:
                 # Nothing more is queued: the device's streams may be as the capture left them.
-                stage.restore_stream()
+                slots.restore_stream()
                 return {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
-        stage.wait_for_turn(first)
-        stage.fill_and_flush(0)
-        stage.wait_for_window(first)
+        slots.wait_for_turn(first)
+        slots.fill_and_flush(0)
+        slots.wait_for_window(first)
         if way != WARM:
             queued()
-            stage.synchronize()
+            slots.synchronize()
         for _ in range(_FIRST_CALLS):
             call()
-        report, result = _warm(stage, call, calls, queued) if way == WARM else _in_a_row(stage, call, calls)
-    stage.restore_stream()
-    if layout.fault_of(result, stage, 0) is None:
-        outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
-    stage.signal_end(first + 1)
-    stage.synchronize()
+        report, result = _warm(slots, call, calls, queued) if way == WARM else _in_a_row(slots, call, calls)
+    slots.restore_stream()
+    if layout.fault_of(result, slots, 0) is None:
+        outputs.take(result, slots.outbox(0, layout.outputs), slots.stream)
+    slots.signal_end(first + 1)
+    slots.synchronize()
     return report
 
 
 def _warm(
-    stage: CudaStage | CpuStage, call: Callable[[], Any], calls: int, queued: Callable[[], None]
+    slots: CudaSlots | CpuSlots, call: Callable[[], Any], calls: int, queued: Callable[[], None]
 ) -> tuple[dict[str, Any], Any]:
     """Each call between a start and a stop of its own, all of them queued ahead where that is possible."""
-    watch, laps, result = stage.stopwatch, [], None
+    watch, laps, result = slots.stopwatch, [], None
     for _ in range(calls):
         mark = watch.start()
         result = call()
         laps.append(watch.stop(mark))
     queued()
-    stage.synchronize()
+    slots.synchronize()
     return {"times_us": [watch.microseconds(lap) for lap in laps]}, result
 
 
-def _in_a_row(stage: CudaStage | CpuStage, call: Callable[[], Any], calls: int) -> tuple[dict[str, Any], Any]:
+def _in_a_row(slots: CudaSlots | CpuSlots, call: Callable[[], Any], calls: int) -> tuple[dict[str, Any], Any]:
     """All calls between one start and one stop, as fast as the host makes them."""
-    watch, result = stage.stopwatch, None
-    stage.synchronize()
+    watch, result = slots.stopwatch, None
+    slots.synchronize()
     mark = watch.start()
     for _ in range(calls):
         result = call()
     lap = watch.stop(mark)
-    stage.synchronize()
+    slots.synchronize()
     return {"total_us": watch.microseconds(lap)}, result
 
 

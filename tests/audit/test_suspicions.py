@@ -49,7 +49,7 @@ def test_ordinary_sources_give_nothing_away(source):
 
 
 def test_the_shipped_candidates_give_nothing_away():
-    from harness.model.places import REPOSITORY
+    from harness.model.paths import REPOSITORY
 
     for path in (REPOSITORY / "candidates").rglob("*.py"):
         assert suspicions_in(path.read_text(encoding="utf-8")) == [], path

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import torch
 
 from harness.model.candidate import read_candidate
 from harness.model.errors import InputError
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.protocol import tree
 from harness.reference.accuracy.classes import within

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 SCRIPTS = sorted([*(REPOSITORY / "benchmarks").glob("*.py"), *(REPOSITORY / "docs").glob("*.py")])
 

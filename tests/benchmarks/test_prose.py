@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 _SPEC = importlib.util.spec_from_file_location("prose", REPOSITORY / "benchmarks" / "prose.py")
 prose = importlib.util.module_from_spec(_SPEC)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.model.candidate import read_candidate
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 pytestmark = pytest.mark.processes
 

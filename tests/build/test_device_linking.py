@@ -45,11 +45,11 @@ class ModelNew(torch.nn.Module):
 BUILD = """
 import os, subprocess, sys
 import torch.utils.cpp_extension as cpp_extension
-from harness.build.load_recorder import Recorder
+from harness.build.extension_maker import ExtensionMaker
 folder, home, linked, *flags = sys.argv[1:]
 cpp_extension.CUDA_HOME = home
 if linked == "linked":
-    Recorder(folder, folder, nvcc=None, sms=[], without_gpu=True).install()
+    ExtensionMaker(folder, folder, nvcc=None, sms=[], without_gpu=True).install()
 cpp_extension._write_ninja_file_to_build_library(
     path=os.path.join(folder, "build.ninja"), name="children", sources=[os.path.join(folder, "children.cu")],
     extra_cflags=[], extra_cuda_cflags=flags, extra_sycl_cflags=[],

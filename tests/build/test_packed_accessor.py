@@ -10,7 +10,7 @@ import pytest
 
 from harness.build.toolchain import arch_of
 from harness.model.candidate import read_candidate
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.verdict import Status
 
 from .conftest import needs_nvcc

@@ -10,7 +10,7 @@ import pytest
 from harness import __version__, cli
 from harness.cli import flags
 from harness.model.errors import HarnessError, InputError, NothingToRun
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.results import writer
 
 

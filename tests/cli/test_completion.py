@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.completion import put_run_before_a_problem
 from harness.cli.flags import VERBS
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 pytestmark = pytest.mark.processes
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.device.choice import check_device_name, check_device_names, device_lock, devices_of, open_bench, why_no_gpu
+from harness.device.choice import check_device_name, check_device_names, device_lock, devices_of, open_backend, why_no_gpu
 from harness.model.errors import InputError, NothingToRun
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ def test_anything_else_is_refused_with_what_to_type(name):
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7"])
 def test_a_gpu_that_is_not_there_is_nothing_to_run(name):
     with pytest.raises(NothingToRun) as caught:
-        open_bench(name)
+        open_backend(name)
     assert name in str(caught.value)
     assert "--device cpu" in str(caught.value)
     assert caught.value.exit_code == 4
@@ -40,17 +40,17 @@ def test_a_gpu_that_is_not_there_is_nothing_to_run(name):
 @pytest.mark.gpu
 def test_a_gpu_beyond_the_last_is_nothing_to_run():
     with pytest.raises(NothingToRun, match="counted from cuda:0"):
-        open_bench("cuda:99")
+        open_backend("cuda:99")
 
 
 @no_gpu
 def test_auto_takes_the_cpu_where_there_is_no_gpu():
-    assert open_bench("auto").kind == "cpu"
+    assert open_backend("auto").kind == "cpu"
 
 
 def test_an_emptied_cuda_visible_devices_hides_every_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert open_bench("auto").kind == "cpu"
+    assert open_backend("auto").kind == "cpu"
 
 
 @pytest.mark.parametrize(("version", "said"), [(None, "built without CUDA"), ("13.0", "no usable NVIDIA GPU")])

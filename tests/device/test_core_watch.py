@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness.attribution.code_places import Window, code_seen
+from harness.attribution.code_regions import Window, code_seen
 from harness.device.core_watch import CoreWatch
 
 pytestmark = pytest.mark.processes

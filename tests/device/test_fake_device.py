@@ -6,30 +6,30 @@ import inspect
 import subprocess
 
 import pytest
-from fake_device import FakeBench
+from fake_device import FakeBackend
 
-from harness.device.bench import Bench
-from harness.device.cpu import CpuBench
-from harness.device.cuda import CudaBench
+from harness.device.backend import Backend
+from harness.device.cpu import CpuBackend
+from harness.device.cuda import CudaBackend
 
-METHODS = [name for name, each in vars(Bench).items() if inspect.isfunction(each) and not name.startswith("_")]
+METHODS = [name for name, each in vars(Backend).items() if inspect.isfunction(each) and not name.startswith("_")]
 
 
-@pytest.mark.parametrize("twin", [CpuBench, CudaBench, FakeBench])
+@pytest.mark.parametrize("twin", [CpuBackend, CudaBackend, FakeBackend])
 def test_each_twin_has_what_the_seam_asks_for_and_takes_the_same_arguments(twin):
     assert len(METHODS) > 25
     for name in METHODS:
-        wanted, found = (list(inspect.signature(getattr(each, name)).parameters.values()) for each in (Bench, twin))
+        wanted, found = (list(inspect.signature(getattr(each, name)).parameters.values()) for each in (Backend, twin))
         assert [(each.name, each.kind, each.default) for each in found] == [
             (each.name, each.kind, each.default) for each in wanted
         ], f"{twin.__name__}.{name}"
 
 
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
-def test_a_bench_of_either_kind_has_the_attributes_of_the_seam(kind, fake_clock):
-    bench = FakeBench(fake_clock, kind)
-    assert bench.kind == bench.identity.kind == kind
-    assert all(hasattr(bench, name) for name in Bench.__annotations__)
+def test_a_backend_of_either_kind_has_the_attributes_of_the_seam(kind, fake_clock):
+    backend = FakeBackend(fake_clock, kind)
+    assert backend.kind == backend.identity.kind == kind
+    assert all(hasattr(backend, name) for name in Backend.__annotations__)
 
 
 def test_its_clock_stands_until_somebody_waits(fake_clock):

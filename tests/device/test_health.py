@@ -19,7 +19,7 @@ BYTES = 1 << 30
 @pytest.fixture
 def watched(monkeypatch):
     monkeypatch.setattr(health, "_PATIENCE_S", 0.2)
-    gc.collect()  # what an earlier test's bench holds goes now, and not while it counts for somebody else's
+    gc.collect()  # what an earlier test's backend holds goes now, and not while it counts for somebody else's
     torch.cuda.empty_cache()
     torch.zeros(1, device=DEVICE)
     return Health(DEVICE, lambda: 0, TorchEvents(DEVICE))

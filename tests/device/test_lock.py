@@ -16,7 +16,7 @@ from harness.judge import run
 from harness.model.candidate import find_candidates
 from harness.model.device_limits import limits_of
 from harness.model.errors import DeviceBusy
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.report.progress import NullProgress
@@ -48,7 +48,7 @@ def other_run():
         yield lock
 
 
-def bench(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
+def backend(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
     return SimpleNamespace(
         kind=kind, limits=limits_of(kind), identity=SimpleNamespace(uuid=uuid, name="NVIDIA H200"), release_memory=lambda: None,
         settle=lambda: None,
@@ -57,7 +57,7 @@ def bench(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
 
 def test_a_free_device_is_taken_at_once_without_a_word_and_given_back_at_the_end():
     noted = Noted()
-    first, second = DeviceLock.on(bench(), noted), DeviceLock.on(bench(), noted)
+    first, second = DeviceLock.on(backend(), noted), DeviceLock.on(backend(), noted)
     with first.held(lambda: False):
         assert (first.is_another_runs, second.is_another_runs) == (False, True)
     assert not second.is_another_runs
@@ -65,7 +65,7 @@ def test_a_free_device_is_taken_at_once_without_a_word_and_given_back_at_the_end
 
 
 def test_nothing_is_held_before_it_is_asked_for():
-    first, second = DeviceLock.on(bench(), Noted()), DeviceLock.on(bench(), Noted())
+    first, second = DeviceLock.on(backend(), Noted()), DeviceLock.on(backend(), Noted())
     assert not first.is_another_runs and not second.is_another_runs
 
 
@@ -78,7 +78,7 @@ def test_who_waits_is_told_for_whom_since_when_and_when_everything_is_built_mean
             other_run.release()
         return len(looks) == 3
 
-    its_lock = DeviceLock.on(bench(), noted)
+    its_lock = DeviceLock.on(backend(), noted)
     with its_lock.held(is_built):
         assert not its_lock.is_another_runs
     first, second = noted.notes
@@ -93,7 +93,7 @@ def test_of_a_run_that_has_just_ended_only_the_time_is_told(other_run, monkeypat
     takes = iter([False, True])
     monkeypatch.setattr(lock, "holder", lambda self: None)
     monkeypatch.setattr(lock, "take", lambda self, timeout_s=0.0: next(takes))
-    with DeviceLock.on(bench(), noted).held(lambda: True):
+    with DeviceLock.on(backend(), noted).held(lambda: True):
         pass
     assert re.fullmatch(rf"another run \({SINCE}\) {re.escape(TOLD)}", noted.notes[0])
 
@@ -101,13 +101,13 @@ def test_of_a_run_that_has_just_ended_only_the_time_is_told(other_run, monkeypat
 @pytest.mark.parametrize("wait_s", [0.0, 0.1])
 def test_who_was_told_how_long_to_wait_gives_up_with_the_exit_code_of_what_could_not_run(other_run, wait_s):
     with pytest.raises(DeviceBusy, match=rf"still has NVIDIA H200 .* after {wait_s:g} s\. .*--wait SECONDS") as gave_up:
-        with DeviceLock.on(bench(), Noted(), wait_s).held():
+        with DeviceLock.on(backend(), Noted(), wait_s).held():
             pytest.fail("it was not free")
     assert gave_up.value.exit_code == 4
 
 
 def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(other_run):
-    waited, settled = bench(), []
+    waited, settled = backend(), []
     waited.settle = lambda: settled.append(other_run.is_taken)
 
     class OtherEnds(Noted):
@@ -123,7 +123,7 @@ def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(othe
 
 def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):
     noted = Noted()
-    with alone_on(bench("cpu", None), noted):
+    with alone_on(backend("cpu", None), noted):
         assert DeviceLock(None, "this CPU", noted).is_another_runs
     assert noted.notes == []
 
@@ -145,7 +145,7 @@ def test_a_run_builds_gently_while_it_waits_for_another(kind, monkeypatch, tmp_p
                 lock.release()
 
     device_run = SimpleNamespace(run=lambda candidates: done.append("judging"))
-    monkeypatch.setattr(run, "open_bench", lambda name: bench(kind))
+    monkeypatch.setattr(run, "open_backend", lambda name: backend(kind))
     monkeypatch.setattr(run, "BuildPool", build_pool)
     monkeypatch.setattr(run, "DeviceRun", lambda *_: device_run)
     problem = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml")

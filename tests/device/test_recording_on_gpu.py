@@ -11,7 +11,7 @@ import torch
 
 from harness.attribution.recording import Unproven, windows
 from harness.build.toolchain import find_host_compiler
-from harness.device.recorder import Recorder
+from harness.device.kernel_recorder import KernelRecorder
 from harness.protocol import cuda_driver, markers, nvrtc
 from harness.protocol.arena import Arena
 from harness.protocol.clocks import gpu_stopwatch
@@ -30,7 +30,7 @@ class Worker:
         torch.ones(8, device="cuda").sum().item()
         library = gpu_stopwatch.compiled(find_host_compiler(), CPP.read_text())
         arena = Arena.create()
-        self.judge = Recorder(arena, library)
+        self.judge = KernelRecorder(arena, library)
         place = self.judge.command()["recording"]
         self.markers = markers.drawn()
         properties = torch.cuda.get_device_properties(0)

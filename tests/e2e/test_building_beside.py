@@ -22,7 +22,7 @@ class ModelNew(torch.nn.Module):
 SLOW = f"""
 import sys, time
 
-if "harness.build.load_recorder" in sys.modules:
+if "harness.build.extension_maker" in sys.modules:
     time.sleep({BUILDS_FOR_S})
 {QUICK}"""
 

@@ -1,7 +1,7 @@
-"""The third twin of `harness.device.cuda` and `cpu`: a bench whose memory is this process's and whose clock stands still
+"""The third twin of `harness.device.cuda` and `cpu`: a backend whose memory is this process's and whose clock stands still
 until a script moves it.
 
-It stands behind the same seam, `Bench`, and takes the limits of either kind. What is launched on it is a
+It stands behind the same seam, `Backend`, and takes the limits of either kind. What is launched on it is a
 `fake_worker.FakeWorker`'s.
 """
 
@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from harness.attribution.recording import Call, Ran, Recording
-from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
+from harness.device.backend import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.device.output_snapshots import OutputSnapshots
@@ -25,7 +25,7 @@ from harness.model.device_limits import limits_of
 from harness.protocol.arena import Arena
 from harness.protocol.markers import PLAIN
 from harness.protocol.recorder import KERNEL
-from harness.reference.inputs.deferred import DeferredInputs
+from harness.reference.inputs.late_inputs import LateInputs
 from harness.reference.inputs.sets import InputSet
 
 _BEGIN_NS = 10**12
@@ -66,7 +66,7 @@ class FakeClock:
             monkeypatch.setattr(time, name, self.perf_counter_ns)
 
 
-class FakeBench:
+class FakeBackend:
     """A device of `kind`. `eager_us` is what a call of the judge's own takes; `canaries_gbps` are the copy bandwidths that
     will be measured, of which the last stays; `sick` is what is wrong with it.
 
@@ -91,7 +91,7 @@ class FakeBench:
         self.outboxes: list[torch.Tensor] = []
         self.released = self.window = -1
         self._sets: Sequence[InputSet] = ()
-        self._deferred_inputs: DeferredInputs | None = None
+        self._deferred_inputs: LateInputs | None = None
         self._taken: list[torch.Tensor] = []
         self._snapshots = OutputSnapshots(self.torch_device)
         self._recorded: list[Ran] | None = None  # while kernels are recorded
@@ -122,8 +122,8 @@ class FakeBench:
     def forget_launches(self) -> None:
         self._taken = []
 
-    def stage(self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None = None) -> None:
-        self._sets, self._deferred_inputs = sets, deferred_inputs
+    def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
+        self._sets, self._deferred_inputs = sets, late_inputs
         self._snapshots.forget()
 
     def release(self, channel: Any, sequence: int, index: int) -> None:

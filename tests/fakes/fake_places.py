@@ -27,7 +27,7 @@ def answer_to(job: Mapping[str, Any], **changes: Any) -> tuple[Any, ...]:
 
 
 class FakePlaces:
-    """Stands where `runs.cluster.places.RayPlaces` does: `devices` are there at once, and more can be `opened`.
+    """Stands where `runs.cluster.ray_executors.RayExecutors` does: `devices` are there at once, and more can be `opened`.
 
     `judge(place, job)` returns what the judge of that place says then, or None for nothing; `jobs` has what each was given.
     """

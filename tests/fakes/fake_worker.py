@@ -1,7 +1,7 @@
 """Workers that follow a script instead of being processes, and the builds and starters that lead to them.
 
 A `FakeWorker` stands for the child behind a session. It runs the candidate's own file, so that outputs are what they are,
-and takes the times that its `Script` says, by the clock of a `FakeBench`. A `FakeWorkshop` makes entries of files
+and takes the times that its `Script` says, by the clock of a `FakeBackend`. A `FakeWorkshop` makes entries of files
 without a compiler and notes in its `log` which workers are started, when, and what becomes of them.
 """
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fake_device import FakeBench, FakeClock
+from fake_device import FakeBackend, FakeClock
 
 from harness.build.product import Build
-from harness.device.bench import CacheFlushed, LaunchReached
+from harness.device.backend import CacheFlushed, LaunchReached
 from harness.judge.device_run import DeviceRun
 from harness.judge.judgement import Prepared
 from harness.model.baselines import BASELINES, Baseline, write_baseline
@@ -85,7 +85,7 @@ class FakeChannel:
         self._require_life()
         frame = self.worker.event()
         if frame is None:
-            self.worker.bench.clock.sleep(timeout_s or 0.0)
+            self.worker.backend.clock.sleep(timeout_s or 0.0)
             raise FrameTimeout("nothing came")
         return frame
 
@@ -99,8 +99,8 @@ class FakeWorker:
 
     pid, has_greeted, ran_out_of_memory = 0, True, False
 
-    def __init__(self, bench: FakeBench, script: Script, tell: Callable[[str], None] = lambda what: None) -> None:
-        self.bench, self.script, self._tell = bench, script, tell
+    def __init__(self, backend: FakeBackend, script: Script, tell: Callable[[str], None] = lambda what: None) -> None:
+        self.backend, self.script, self._tell = backend, script, tell
         self.channel, self.is_alive = FakeChannel(self), True
         self._events: deque[dict[str, Any]] = deque()
         self._queue: Iterator[LaunchReached | CacheFlushed | dict[str, Any] | None] = iter(())
@@ -130,10 +130,10 @@ class FakeWorker:
         self.script.loads()
         if self.script.unbuilt and not command["may_ask"]:
             return {"raised": {"type": "NotBuilt", "message": "load_inline() asks for what its build had not made"}}
-        self.bench.log.append(f"seed {command['seed']}")
+        self.backend.log.append(f"seed {command['seed']}")
         module: dict[str, Any] = {"__name__": "candidate"}
         source = Path(command["path"]).read_text(encoding="utf-8")
-        init_region = command["init_region"] and self.bench.arena.map(**command["init_region"])
+        init_region = command["init_region"] and self.backend.arena.map(**command["init_region"])
         tensors = [TensorSpec.from_json(body).view(init_region).clone() for body in command["init_specs"]]
         try:
             exec(compile(source, command["path"], "exec"), module)
@@ -158,7 +158,7 @@ class FakeWorker:
     def _state(self, command: dict[str, Any]) -> dict[str, Any]:
         reply = self._forms()
         if reply["alike"]:
-            region = self.bench.arena.map(**command["state_region"])
+            region = self.backend.arena.map(**command["state_region"])
             for name, body in self._load_command["state_specs"].items():
                 TensorSpec.from_json(body).view(region).copy_(self._model.state_dict()[name])
         return reply
@@ -172,23 +172,23 @@ class FakeWorker:
 
     def _launches(self, command: dict[str, Any]) -> Iterator[LaunchReached | CacheFlushed | dict[str, Any] | None]:
         """Reach each launch, make its cache cold, run it in its window, and report in the end."""
-        bench, clock, script, first = self.bench, self.bench.clock, self.script, command["first"]
+        backend, clock, script, first = self.backend, self.backend.clock, self.script, command["first"]
         count, reports, time_us = len(command["inputs"]), [], 0.0
         is_eager = command.get("model") == "reference"
         is_late = script.inside == "late" if is_eager else script.synchronises
-        is_queued = bench.limits.gates_queues and not is_late
+        is_queued = backend.limits.gates_queues and not is_late
         yield LaunchReached(first)
         if is_queued:
             yield {"queued": count}
         for index, skeleton in enumerate(command["inputs"]):
-            while bench.released < first + index:
+            while backend.released < first + index:
                 yield None
             clock.pass_us(script.steps_us)
             for step in HARNESS_STEPS:
-                bench.ran(step)
+                backend.ran(step)
             cold_ns = clock.perf_counter_ns()
             yield CacheFlushed(first + index)
-            while bench.window < first + index:
+            while backend.window < first + index:
                 yield None
             time_us = self._time_us(is_eager) - script.gains_early_us * (clock.perf_counter_ns() > cold_ns)
             self._run_kernels(time_us)
@@ -205,16 +205,16 @@ class FakeWorker:
     def _run_kernels(self, time_us: float) -> None:
         """Record the kernels of a call, between the markers of its window."""
         busy_us = time_us if self.script.kernels_us is None else self.script.kernels_us
-        self.bench.ran(self.bench.markers.opens)
+        self.backend.ran(self.backend.markers.opens)
         at_us = 0.0
         for name, share in self.script.kernels:
-            self.bench.ran(name, share * busy_us, -at_us)
+            self.backend.ran(name, share * busy_us, -at_us)
             at_us += share * busy_us
-        self.bench.ran(self.bench.markers.closes, 0.0, -max(time_us, busy_us))
+        self.backend.ran(self.backend.markers.closes, 0.0, -max(time_us, busy_us))
 
     def _time_us(self, is_eager: bool) -> float:
         if is_eager:
-            return self.bench.eager_us if self.script.in_worker_us is None else self.script.in_worker_us
+            return self.backend.eager_us if self.script.in_worker_us is None else self.script.in_worker_us
         self._calls += 1
         return self.script.time_us(self._calls) if callable(self.script.time_us) else self.script.time_us
 
@@ -222,14 +222,14 @@ class FakeWorker:
         """Call the model on the inputs that are in the slot now, and hand its outputs over."""
         if self.script.raises is not None:
             return {"raised": {"type": "RuntimeError", "message": self.script.raises}}
-        slot, outbox = self.bench.slots[index], self.bench.outboxes[index]
+        slot, outbox = self.backend.slots[index], self.backend.outboxes[index]
         try:
             with torch.no_grad():
                 result = self._called(*tree.rebuild(skeleton, [spec.view(slot) for spec in self._inputs]))
         except Exception as error:
             return {"raised": describe(error)}
         within = (slot.data_ptr(), slot.data_ptr() + slot.numel())
-        fault = outputs.fault_of(result, self._shape, self._outputs, self._strides, self.bench.torch_device, within)
+        fault = outputs.fault_of(result, self._shape, self._outputs, self._strides, self.backend.torch_device, within)
         if fault is not None:
             return {"fault": fault}
         return {"values": outputs.take(result, [spec.view(outbox) for spec in self._outputs], None)}
@@ -282,7 +282,7 @@ class FakeStarter:
         log, name = self._build_pool.log, self._name
         log.append(f"{name} begins")
         return FakeWorker(
-            self._build_pool.bench, self._build_pool.next_script(name), lambda what: log.append(f"{name} {what}")
+            self._build_pool.backend, self._build_pool.next_script(name), lambda what: log.append(f"{name} {what}")
         )
 
     def close(self) -> None:
@@ -300,8 +300,8 @@ class FakeWorkshop:
 
     sandbox = Sandbox("scripted")
 
-    def __init__(self, problem: Problem, bench: FakeBench, folder: Path, scripts: Mapping[str, Script | Sequence[Script]]) -> None:
-        self._problem, self.bench, self._folder = problem, bench, folder
+    def __init__(self, problem: Problem, backend: FakeBackend, folder: Path, scripts: Mapping[str, Script | Sequence[Script]]) -> None:
+        self._problem, self.backend, self._folder = problem, backend, folder
         self.scripts = {name: [each] if isinstance(each, Script) else list(each) for name, each in scripts.items()}
         self.building: set[str] = set()
         self.builds: dict[str, Build] = {}
@@ -338,7 +338,7 @@ class FakeWorkshop:
         problem, is_baseline = self._problem, isinstance(entry, Baseline)
         # All that is in the judge's process stays strict: a baseline's own settings are the worker's.
         path = write_baseline(
-            replace(entry, ending=BASELINES["eager"].ending), problem, problem.timed_sizes(self.bench.kind), self._folder
+            replace(entry, ending=BASELINES["eager"].ending), problem, problem.timed_sizes(self.backend.kind), self._folder
         ) if is_baseline else entry.path
         made = Prepared(
             entry.name, str(path), {}, (), None, problem.accuracy.precision_class,
@@ -406,7 +406,7 @@ SETTINGS = Settings(
 
 
 class FakeRun:
-    """A device run over a fake device: `run.device_run`, its `build_pool`, `bench` and `clock`, the `rows` that it
+    """A device run over a fake device: `run.device_run`, its `build_pool`, `backend` and `clock`, the `rows` that it
     wrote, and the `log` of what workers, builds and the device did.
     """
 
@@ -416,13 +416,13 @@ class FakeRun:
     ) -> None:
         self.clock, self.rows, self._folder, self._source = clock, Rows(), folder, source
         self.problem = problem_in(folder, source, **fields)
-        self.bench = FakeBench(clock, kind, eager_us=eager_us)
+        self.backend = FakeBackend(clock, kind, eager_us=eager_us)
         eager = {"eager": Script(eager_us)}
-        self.build_pool = FakeWorkshop(self.problem, self.bench, folder, eager | dict(scripts or {}))
+        self.build_pool = FakeWorkshop(self.problem, self.backend, folder, eager | dict(scripts or {}))
         self.device_run = DeviceRun(
-            self.problem, settings, self.bench, self.build_pool, self.rows, NullProgress(), "2026-05-01T00:00:00Z"
+            self.problem, settings, self.backend, self.build_pool, self.rows, NullProgress(), "2026-05-01T00:00:00Z"
         )
-        self.log = self.bench.log = self.build_pool.log
+        self.log = self.backend.log = self.build_pool.log
         self.log.clear()  # of the control, which is started before anything is drawn
 
     def candidate(self, name: str, source: str | None = None) -> Candidate:

@@ -18,7 +18,7 @@ class Listening(NullProgress):
         self.outcomes: list[tuple[str | None, str]] = []
         self._when = when
 
-    def stage(self, candidate: str, text: str) -> None:
+    def status(self, candidate: str, text: str) -> None:
         self.stages.append((candidate, text))
         self._when(candidate, text)
 

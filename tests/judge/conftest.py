@@ -15,7 +15,7 @@ import pytest
 import torch
 from fake_worker import PRODUCT
 
-from harness.device.cpu import CpuBench
+from harness.device.cpu import CpuBackend
 from harness.launch.session import Session
 from harness.model.formulas import Formula
 from harness.model.problem import AccuracyRule, Problem
@@ -107,10 +107,10 @@ def returning():
 
 @dataclass
 class Far:
-    """The far end of a wire, in the hands of a scripted worker on `bench`."""
+    """The far end of a wire, in the hands of a scripted worker on `backend`."""
 
     socket: socket.socket
-    bench: ClassVar[CpuBench]
+    backend: ClassVar[CpuBackend]
 
     def say(self, frame: Any) -> None:
         self.raw(json.dumps(frame).encode())
@@ -163,7 +163,7 @@ class Far:
         """Hear that launch `sequence` may go, and make the cache cold."""
         answer = self.hear()
         assert answer["go"] == sequence
-        self.bench._cache_flush.run(answer["word"])
+        self.backend._cache_flush.run(answer["word"])
         self.say({"flushed": sequence})
 
     def stay(self) -> None:
@@ -236,9 +236,9 @@ def child():
 
 
 @pytest.fixture(scope="session")
-def cpu_bench():
-    Far.bench = CpuBench()
-    return Far.bench
+def cpu_backend():
+    Far.backend = CpuBackend()
+    return Far.backend
 
 
 @pytest.fixture
@@ -247,9 +247,9 @@ def fixtures_folder() -> Path:
 
 
 @pytest.fixture
-def session_with(child, cpu_bench):
+def session_with(child, cpu_backend):
     """`session_with(script)`: a session with a scripted worker and limits of 0.6 s."""
-    return lambda script, **how: Session(child(script, **how), cpu_bench, 0.6, 0.6)
+    return lambda script, **how: Session(child(script, **how), cpu_backend, 0.6, 0.6)
 
 
 @pytest.fixture

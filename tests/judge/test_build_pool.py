@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.cache import ENVIRONMENT_VARIABLE
-from harness.device.choice import open_bench
+from harness.device.choice import open_backend
 from harness.judge.build_pool import BuildPool
 from harness.model.baselines import BASELINES
 from harness.model.problem import load_problem
@@ -21,11 +21,11 @@ CORPUS = Path(__file__).resolve().parents[1] / "adversarial"
 def folder_of(tmp_path, monkeypatch):
     """`folder_of(name, M)`: where a baseline's kernels lie that were compiled at that size on a CPU."""
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "cache"))
-    bench, settings = open_bench("cpu"), load_settings("quick")
+    backend, settings = open_backend("cpu"), load_settings("quick")
 
     def folder_of(name: str, size: int) -> Path:
         problem = replace(load_problem(CORPUS / "tril_small.yaml", CORPUS), cpu_sizes={"M": size})
-        with BuildPool(problem, [], bench, settings) as build_pool:
+        with BuildPool(problem, [], backend, settings) as build_pool:
             prepared, starter = build_pool.prepared(BASELINES[name])
             starter.close()
         return prepared.triton_cache.parent

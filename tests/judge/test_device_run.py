@@ -47,7 +47,7 @@ def test_a_device_run_that_goes_on_judges_its_control_once_and_times_it_again_wh
 
 def test_canaries_that_stand_beside_a_time_are_of_its_minutes(staying):
     run = staying()
-    run.bench.canaries_gbps = [4100.0, 4200.0]
+    run.backend.canaries_gbps = [4100.0, 4200.0]
     run.judge("mine")
     assert run.rows["mine"].canary_gbps == 4000.0, "those that the device run began with"
     run.clock.sleep(61)
@@ -114,7 +114,7 @@ def test_draws_are_made_ready_for_whoever_is_known_to_come_next_and_for_nobody_e
 @pytest.mark.parametrize("has_room", [True, False])
 def test_as_a_worker_goes_the_one_after_the_next_opens_the_device_and_another_is_started(fake_run, has_room):
     run = fake_run(scripts={name: Script(900.0) for name in "abcd"})
-    run.bench.has_room = has_room
+    run.backend.has_room = has_room
     run.build_pool.building.add("c")
     run.device_run.run([run.candidate(name) for name in "abcd"])
     assert run.rows.names == ["eager", "a", "b", "d", "c"]

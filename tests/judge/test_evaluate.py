@@ -87,7 +87,7 @@ def going(fake_run, monkeypatch):
         found = Going(monkeypatch)
         run = fake_run(kind=kind, source=DRAWS, scripts={"mine": Script()})
         found.run, found.fails = run, fails
-        plain = run.bench.has_room_for_waiting, run.bench.release_memory
+        plain = run.backend.has_room_for_waiting, run.backend.release_memory
 
         def instead(usual):
             def call():
@@ -97,7 +97,7 @@ def going(fake_run, monkeypatch):
 
             return call
 
-        run.bench.has_room_for_waiting, run.bench.release_memory = map(instead, plain)
+        run.backend.has_room_for_waiting, run.backend.release_memory = map(instead, plain)
         run.device_run.run([run.candidate(name) for name in ("mine", "other", "third")])
         return run, found
 

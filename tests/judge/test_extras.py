@@ -19,7 +19,7 @@ class ScriptedSession:
 
     def __init__(self, says, reference, *, wrong=False):
         self._says, self._reference, self._wrong, self.asked = says, reference, wrong, []
-        self.bench = SimpleNamespace(synchronize=lambda: None)
+        self.backend = SimpleNamespace(synchronize=lambda: None)
 
     def open(self, reference, count):
         assert count == 1
@@ -63,8 +63,8 @@ def measured(reference_of):
     def make(says, wanted, *, kind="cuda", meter=Meter, **how):
         reference = reference_of()
         session = ScriptedSession(says, reference, **how)
-        bench = SimpleNamespace(limits=limits_of(kind), power_meter=meter)
-        return extras.measure(session, reference, bench, "fp32", 50.0, wanted), session.asked
+        backend = SimpleNamespace(limits=limits_of(kind), power_meter=meter)
+        return extras.measure(session, reference, backend, "fp32", 50.0, wanted), session.asked
 
     return make
 

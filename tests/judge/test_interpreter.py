@@ -25,14 +25,14 @@ def prepared(tmp_path):
 
 
 @pytest.fixture
-def interpreted(child, cpu_bench, settings, prepared, reference_of):
+def interpreted(child, cpu_backend, settings, prepared, reference_of):
     """`interpreted(script)`: the judgement and the verdict on a worker that follows `script` at two sizes; or Failed."""
 
     def make(script, sizes=(4, 16)):
         judgement = Judgement()
         references = [reference_of(sizes={"M": size}) for size in sizes]
         verdict = interpret(
-            cpu_bench, prepared, lambda: child(script), references, 1, settings, judgement, lambda text: None
+            cpu_backend, prepared, lambda: child(script), references, 1, settings, judgement, lambda text: None
         )
         return judgement, verdict
 

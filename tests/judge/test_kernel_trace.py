@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.attribution import code_places
-from harness.attribution.code_places import CodeSeen
+from harness.attribution import code_regions
+from harness.attribution.code_regions import CodeSeen
 from harness.attribution.kernel_ownership import owners_of
 from harness.attribution.recording import Call, Ran, Recording
 from harness.judge import kernel_trace
@@ -96,7 +96,7 @@ class Session:
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), 0
-        self.bench = SimpleNamespace(synchronize=lambda: None, markers=MARKERS)
+        self.backend = SimpleNamespace(synchronize=lambda: None, markers=MARKERS)
         self.helped = self.reordered = False
 
     def launch(self, sets, *, gate, record):
@@ -215,7 +215,7 @@ def test_a_process_of_its_own_on_the_gpu_makes_the_kind_unknown(traced):
 
 
 def all_its_own(reference, own_files):
-    return CodeSeen(Counter({code_places.OWN: 100}), Counter(), 100.0), None
+    return CodeSeen(Counter({code_regions.OWN: 100}), Counter(), 100.0), None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def finishes_first_launch_in_the_second(far):
     far.begin(first)
     far.say({"turn": first + 1})
     far.flush(first + 1)
-    far.bench._outboxes[0][1].add_(1)
+    far.backend._outboxes[0][1].add_(1)
     far.say({"turn": first + 2})
     far.say({"queued": 2})
     far.say({"launched": 2 * [{"host_us": 5.0, "values": [], "time_us": 10.0}], "end_to_end_us": 12.0})
@@ -40,7 +40,7 @@ def test_outputs_that_were_there_in_time_pass_queue_after_queue(opened):
             first = far.hear()["first"]
             for index in range(2):
                 far.begin(first + index)
-                far.bench._outboxes[index][1].add_(1)
+                far.backend._outboxes[index][1].add_(1)
             far.say({"turn": first + 2})
             far.say({"queued": 2})
             far.say({"launched": 2 * [{"host_us": 5.0, "values": [], "time_us": 10.0}], "end_to_end_us": 12.0})

@@ -42,7 +42,7 @@ def moved_by(session_with, norm):
 
         def hand_over(far):
             assert far.hear()["op"] == "state"
-            region = far.bench.arena.map(**far.bench.arena.named("state", 1))
+            region = far.backend.arena.map(**far.backend.arena.named("state", 1))
             for name, spec in specs.items():
                 spec.view(region).copy_(state[name])
             far.say({"state": {}, "alike": alike})
@@ -52,7 +52,7 @@ def moved_by(session_with, norm):
             hand_over(far)
             if alike:
                 far.launches(1)
-                change(state, norm.specs[0].view(far.bench._slots[0][1]))
+                change(state, norm.specs[0].view(far.backend._slots[0][1]))
                 hand_over(far)
 
         session = session_with(script)

@@ -1,5 +1,5 @@
 """What tests of launch share with those of judge."""
 
 from tests.judge.conftest import (  # noqa: F401
-    child, cpu_bench, fixtures_folder, opened, problem_of, reference_of, returning, session_with, settings, undescribed,
+    child, cpu_backend, fixtures_folder, opened, problem_of, reference_of, returning, session_with, settings, undescribed,
 )

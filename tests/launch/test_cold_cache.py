@@ -31,13 +31,13 @@ def only_says_so(far, first):
 
 def writes_the_last_word_again(far, first):
     far.say({"turn": first})
-    far.bench._cache_flush.run(far.hear()["word"] - 1)
+    far.backend._cache_flush.run(far.hear()["word"] - 1)
     far.say({"flushed": first})
 
 
 def writes_ninety_nine_of_a_hundred(far, first):
     far.say({"turn": first})
-    words = far.bench._cache_flush._words
+    words = far.backend._cache_flush._words
     words[: words.numel() * 99 // 100].fill_(far.hear()["word"])
     far.say({"flushed": first})
 
@@ -45,7 +45,7 @@ def writes_ninety_nine_of_a_hundred(far, first):
 @pytest.mark.parametrize(
     "deed", [leaves_it_out, only_says_so, writes_the_last_word_again, writes_ninety_nine_of_a_hundred]
 )
-def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, cpu_bench, deed):
+def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, cpu_backend, deed):
     def script(far):
         deed(far, far.hear()["first"])
         far.stay()
@@ -78,7 +78,7 @@ def test_a_flush_of_another_launch_breaks_the_protocol(opened, numbers):
     def script(far):
         far.hear()
         far.say({"turn": 1})
-        far.bench._cache_flush.run(far.hear()["word"])
+        far.backend._cache_flush.run(far.hear()["word"])
         for number in numbers:
             far.say({"flushed": number})
         far.stay()
@@ -89,7 +89,7 @@ def test_a_flush_of_another_launch_breaks_the_protocol(opened, numbers):
     assert verdict_of(caught) == PROTOCOL
 
 
-def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that_much_later(opened, cpu_bench):
+def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that_much_later(opened, cpu_backend):
     seen = []
 
     def script(far):
@@ -97,11 +97,11 @@ def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that
             first = far.hear()["first"]
             far.say({"turn": first})
             answer = far.hear()
-            before = cpu_bench._flags.window
-            cpu_bench._cache_flush.run(answer["word"])
+            before = cpu_backend._flags.window
+            cpu_backend._cache_flush.run(answer["word"])
             far.say({"flushed": first})
             began = time.monotonic()
-            while cpu_bench._flags.window < first:
+            while cpu_backend._flags.window < first:
                 time.sleep(0.001)
             seen.append((before < first, time.monotonic() - began))
             far.say({"turn": first + 1})

@@ -59,12 +59,12 @@ def test_a_process_of_the_candidates_on_the_gpu_is_noted_beside_the_worker(
     opened, monkeypatch, on_gpu, holding, helped
 ):
     session, *_ = opened(lambda far: None)
-    monkeypatch.setattr(session.bench, "processes", lambda: on_gpu, raising=False)
+    monkeypatch.setattr(session.backend, "processes", lambda: on_gpu, raising=False)
     monkeypatch.setattr("harness.launch.session.processes.descendants", lambda pid: [20, 21, 22])
     monkeypatch.setattr("harness.launch.session.processes.holds_open", lambda pid, begins: pid in holding)
     session.note_helpers()
     assert session.helped is helped
-    monkeypatch.setattr(session.bench, "processes", lambda: {1, 20})
+    monkeypatch.setattr(session.backend, "processes", lambda: {1, 20})
     session.note_helpers()
     assert session.helped is helped, "who was there once may have done its part"
 
@@ -75,7 +75,7 @@ def held(opened, monkeypatch):
 
     def make(script):
         session, reference, sets = opened(script)
-        monkeypatch.setattr(session.bench, "limits", CUDA)
+        monkeypatch.setattr(session.backend, "limits", CUDA)
         return session, reference, sets
 
     return make
@@ -104,7 +104,7 @@ def test_meanwhile_is_while_the_worker_makes_a_held_queue(held):
 
     def meanwhile():
         assert began.wait(5.0), "the worker had no command yet"
-        staged.append(session.bench._sets)
+        staged.append(session.backend._sets)
         made.set()
 
     launches = session.launch(sets, gate=True, timeout_s=10.0, meanwhile=meanwhile)
@@ -250,11 +250,11 @@ def test_a_fault_of_form_is_handed_on_with_its_launch_and_needs_no_time(opened, 
     assert [launch.fault for launch in made.launches] == [None, fault]
 
 
-def test_inputs_that_were_written_to_are_seen(opened, cpu_bench):
+def test_inputs_that_were_written_to_are_seen(opened, cpu_backend):
     def script(far):
         first = far.hear()["first"]
         far.begin(first)
-        cpu_bench._slots[0][1][3] ^= 1
+        cpu_backend._slots[0][1][3] ^= 1
         far.begin(first + 1)
         far.say({"turn": first + 2})
         far.say({"queued": 2})
@@ -264,10 +264,10 @@ def test_inputs_that_were_written_to_are_seen(opened, cpu_bench):
     assert session.launch(sets, gate=False).inputs_kept == [False, True]
 
 
-def test_outputs_are_what_lies_in_the_outbox(opened, cpu_bench):
+def test_outputs_are_what_lies_in_the_outbox(opened, cpu_backend):
     session, reference, sets = opened(lambda far: far.launches(2))
     session.launch(sets, gate=False)
-    reference.output_specs[0].view(cpu_bench.outbox(1)).fill_(5)
+    reference.output_specs[0].view(cpu_backend.outbox(1)).fill_(5)
     (output,) = session.outputs(reference, 1)
     assert torch.equal(output, torch.full((16, 16), 5.0))
 

@@ -12,7 +12,7 @@ import pytest
 from harness.model.baselines import BASELINES
 from harness.model.candidate import Candidate, find_candidates, read_candidate
 from harness.model.errors import InputError, NothingToRun
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.verdict import ReasonCode
 
 MODEL = "class ModelNew:\n    pass\n"

@@ -7,10 +7,10 @@ from dataclasses import fields
 
 import pytest
 
-from harness.device.cpu import CpuBench
-from harness.device.cuda import CudaBench
+from harness.device.cpu import CpuBackend
+from harness.device.cuda import CudaBackend
 from harness.model.device_limits import CPU, CUDA, limits_of
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
 JUDGING = [path for room in ("judge", "timing", "audit") for path in sorted((HARNESS / room).rglob("*.py"))]
@@ -18,9 +18,9 @@ JUDGING = [path for room in ("judge", "timing", "audit") for path in sorted((HAR
 OTHER_QUESTIONS = {"language", "type"}
 
 
-@pytest.mark.parametrize(("bench", "kind", "limits"), [(CpuBench, "cpu", CPU), (CudaBench, "cuda", CUDA)])
-def test_a_bench_carries_those_of_its_kind(bench, kind, limits):
-    assert bench.limits is limits_of(bench.kind) is limits and bench.kind == kind
+@pytest.mark.parametrize(("backend", "kind", "limits"), [(CpuBackend, "cpu", CPU), (CudaBackend, "cuda", CUDA)])
+def test_a_backend_carries_those_of_its_kind(backend, kind, limits):
+    assert backend.limits is limits_of(backend.kind) is limits and backend.kind == kind
 
 
 @pytest.mark.parametrize("path", JUDGING, ids=lambda path: str(path.relative_to(HARNESS)))

@@ -12,7 +12,7 @@ import pytest
 from harness.cli import main
 from harness.model.candidate import read_candidate
 from harness.model.errors import InputError
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem, problem_files
 from harness.model.scaffold import from_reference, new_candidate, new_problem
 

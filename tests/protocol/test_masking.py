@@ -11,7 +11,7 @@ import torch
 from harness.protocol import cuda_driver, gate_kernel
 from harness.protocol.arena import FLUSHED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, SECRET_BYTES, TURN_BYTE, Arena
 from harness.protocol.gate_kernel import Waiter
-from harness.protocol.masking import SOURCE, DeferredWriter, Mask
+from harness.protocol.masking import SOURCE, LateInputWriter, Mask
 from harness.protocol.nvrtc import compile_cubin
 
 pytestmark = pytest.mark.gpu
@@ -81,7 +81,7 @@ def completed(records, slot, size_bytes, pieces):
     slot.any().item()  # a kernel that is loaded while another waits would wait for that one
     torch.cuda.synchronize()
     try:
-        DeferredWriter(cubin, words, records.data_ptr()).run(beside.cuda_stream, 7, slot.data_ptr(), size_bytes)
+        LateInputWriter(cubin, words, records.data_ptr()).run(beside.cuda_stream, 7, slot.data_ptr(), size_bytes)
         deadline = time.monotonic() + 5
         while flags.flushed != 7 and time.monotonic() < deadline:
             pass

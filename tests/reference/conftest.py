@@ -1,6 +1,6 @@
 """The small problems of the judge's own tests."""
 
 from tests.judge.conftest import (  # noqa: F401
-    child, cpu_bench, fixtures_folder, opened, problem_of, reference_of, returning, session_with, settings, undescribed,
+    child, cpu_backend, fixtures_folder, opened, problem_of, reference_of, returning, session_with, settings, undescribed,
 )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.report.next_step import rerun, then_compare
 from harness.results.reader import read_records
 

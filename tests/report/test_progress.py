@@ -33,10 +33,10 @@ def lines_of(said: str) -> list[str]:
 def scenario(progress, make_record) -> str:
     with progress:
         progress.note("NVIDIA H200, 16 cores")
-        progress.stage("tiled", "building")
-        progress.stage("tiled", "building")
-        progress.stage("naive", "building")
-        progress.stage("tiled", "checking [1/3]")
+        progress.status("tiled", "building")
+        progress.status("tiled", "building")
+        progress.status("naive", "building")
+        progress.status("tiled", "checking [1/3]")
         progress.done(
             make_record(
                 status="incorrect", reason_code="wrong_values", reason="wrong\nat [0, 1]", candidate="naive"
@@ -92,7 +92,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
 def test_silent_says_nothing(make_record, capsys):
     progress = open_progress(silent=True)
     with progress:
-        progress.stage("tiled", "building")
+        progress.status("tiled", "building")
         progress.note("something")
         progress.done(make_record())
     assert isinstance(progress, NullProgress) and capsys.readouterr() == ("", "")
@@ -102,7 +102,7 @@ def test_a_closed_stream_costs_the_line_and_not_the_run(make_record):
     stream = io.StringIO()
     progress = open_progress(stream)
     stream.close()
-    progress.stage("tiled", "building")
+    progress.status("tiled", "building")
     progress.done(make_record())
     assert stream.closed
 
@@ -111,7 +111,7 @@ def test_where_several_devices_are_at_work_each_line_names_its_own(make_record):
     progress = open_progress(Terminal(), device="cuda:2")
     assert type(progress) is Progress
     with progress:
-        progress.stage("tiled", "timing")
+        progress.status("tiled", "timing")
         progress.done(make_record(status="incorrect", reason_code="wrong_values", reason="wrong", candidate="tiled"))
         progress.note("opening the device")
     assert lines_of(progress.stream.getvalue()) == [
@@ -123,7 +123,7 @@ def test_one_name_on_two_devices_is_two_live_lines(make_record):
     progress = LiveProgress(Terminal())
     with progress:
         for device in ("cuda:0", "cuda:1"):
-            progress.stage(f"{device} eager", "timing")
+            progress.status(f"{device} eager", "timing")
         progress.done(make_record(candidate="eager", role="baseline"), "cuda:1")
         assert list(progress._at_work) == ["cuda:0 eager"]
 
@@ -147,7 +147,7 @@ def test_a_silence_is_broken_with_what_is_waited_for(monkeypatch, stream):
 def test_what_moves_on_the_screen_is_not_said_again(monkeypatch, make_record):
     monkeypatch.setattr("harness.report.progress.SILENCE_S", 0.02)
     with open_progress(Terminal()) as progress:
-        progress.stage("tiled", "timing")
+        progress.status("tiled", "timing")
         time.sleep(0.2)
         assert "still at it" not in progress.stream.getvalue()
         progress.done(make_record(candidate="tiled"))

@@ -94,7 +94,7 @@ def new_queue(builds, monkeypatch, tmp_path):
     """`new_queue(kind)`: a queue for a device of that kind, whose device run is open unless `is_open` is false."""
     queues = []
 
-    def build_pool(problem, candidates, bench, settings, gently, **_):
+    def build_pool(problem, candidates, backend, settings, gently, **_):
         made = BuildPool.__new__(BuildPool)
         made._builds = builds
         made._sound, made._folder = [], tmp_path / "none"
@@ -103,10 +103,10 @@ def new_queue(builds, monkeypatch, tmp_path):
     monkeypatch.setattr(candidate_queue, "BuildPool", build_pool)
 
     def make(kind, *, is_open=True, opens=DeviceRun):
-        bench = SimpleNamespace(
+        backend = SimpleNamespace(
             limits=limits_of(kind), identity=SimpleNamespace(uuid="GPU-queue", name="a device"), settle=lambda: None,
         )
-        made = CandidateQueue(None, None, bench, NullProgress(), DeviceRun().judge if is_open else None, lambda _: opens().judge)
+        made = CandidateQueue(None, None, backend, NullProgress(), DeviceRun().judge if is_open else None, lambda _: opens().judge)
         queues.append(made)
         return made.__enter__()
 

@@ -14,9 +14,9 @@ from harness.selftest.corpus import CORPUS, read_corpus
 
 _MODULE = re.compile(r"harness(\.[a-z_]\w*)+")
 _BELOW = re.compile(r"(worker|protocol|launch|judge|device)(\.[a-z_]+)+")
-_REACHED_INTO = ("harness.worker.stages", "harness.worker.loop", "harness.worker.outputs", "harness.protocol.frames",
+_REACHED_INTO = ("harness.worker.launch_slots", "harness.worker.loop", "harness.worker.outputs", "harness.protocol.frames",
                  "harness.protocol.clocks.stopwatch", "harness.protocol.clocks.gpu_stopwatch",
-                 "harness.protocol.clocks.cold_cache", "harness.protocol.flush_kernels", "harness.protocol.arena")
+                 "harness.protocol.cpu_cache_flush", "harness.protocol.gpu_cache_flush", "harness.protocol.arena")
 _OF_THEIR_OWN = {"is_closed"}  # what a case adds to a class
 
 

@@ -1,4 +1,4 @@
-"""The loop of launches on a scripted stage: the order of its steps, and what a candidate cannot get round."""
+"""The loop of launches on scripted slots: the order of its steps, and what a candidate cannot get round."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from harness.protocol.passes import ForwardBackward
 from harness.worker.loop import Launcher, Layout
 
 
-class ScriptedStage:
-    """A stage on the CPU that writes down what happens, in order."""
+class ScriptedSlots:
+    """Slots on the CPU that write down what happens, in order."""
 
     stream = None
     device = torch.device("cpu")
@@ -76,26 +76,26 @@ class ScriptedStage:
 
 
 def launcher_of(forward):
-    stage = ScriptedStage()
+    slots = ScriptedSlots()
 
     class Model(torch.nn.Module):
         def forward(self, *arguments):
-            stage.steps.append("forward")
+            slots.steps.append("forward")
             return forward(*arguments)
 
-    launcher = Launcher(stage, Model())
+    launcher = Launcher(slots, Model())
     specs = [spec.to_json() for spec in plan([torch.zeros(4)])]
     launcher.layout = Layout({"inputs": specs, "outputs": specs, "strides": [[1]], "shape": "tensor"})
-    return stage, launcher
+    return slots, launcher
 
 
 SKELETON = tree.flatten([torch.zeros(4)])[0]
 
 
 def test_each_launch_goes_through_the_same_steps_in_the_same_order():
-    stage, launcher = launcher_of(lambda x: x + 1)
+    slots, launcher = launcher_of(lambda x: x + 1)
     reports, laps, _ = launcher.queue(5, [SKELETON, SKELETON])
-    assert stage.steps == [
+    assert slots.steps == [
         "queue",
         "turn 5", "fill 0", "window 5", "start", "forward", "stream restored", "stop", "window closed", "take 0",
         "turn 6", "fill 1", "window 6", "start", "forward", "stream restored", "stop", "window closed", "take 1",
@@ -103,32 +103,32 @@ def test_each_launch_goes_through_the_same_steps_in_the_same_order():
     ]
     assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
     assert launcher.finish(laps) == ([3.0, 3.0], [])
-    assert stage.steps[-1] == "synchronize"
-    assert stage.placed == [16], "the outputs' places are drawn anew"
+    assert slots.steps[-1] == "synchronize"
+    assert slots.placed == [16], "the outputs' places are drawn anew"
 
 
 def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
-    stage, launcher = launcher_of(lambda x: x + 1)
+    slots, launcher = launcher_of(lambda x: x + 1)
     _, _, host_us = launcher.queue(1, [SKELETON])
-    assert stage.steps == [
+    assert slots.steps == [
         "queue", "turn 1", "fill 0", "guard", "synchronize", "window 1", "start", "forward", "stream restored", "stop",
         "window closed", "synchronize", "take 0", "end 2",
     ]
     assert host_us > 0
-    assert stage.placed == []
+    assert slots.placed == []
 
 
 def test_the_device_is_waited_for_within_each_call_where_that_is_asked_for():
-    stage, launcher = launcher_of(lambda x: x + 1)
+    slots, launcher = launcher_of(lambda x: x + 1)
     launcher.queue(1, [SKELETON, SKELETON], synchronised=True)
-    within = [stage.steps[at + 1] for at, step in enumerate(stage.steps) if step == "forward"]
+    within = [slots.steps[at + 1] for at, step in enumerate(slots.steps) if step == "forward"]
     assert within == ["synchronize", "synchronize"], "before the stopwatch stops"
 
 
 def test_what_forward_returned_is_in_the_outbox():
-    stage, launcher = launcher_of(lambda x: x * 10)
+    slots, launcher = launcher_of(lambda x: x * 10)
     launcher.queue(1, [SKELETON])
-    assert stage.box[:16].view(torch.float32).tolist() == [10.0] * 4
+    assert slots.box[:16].view(torch.float32).tolist() == [10.0] * 4
 
 
 def test_a_forward_that_raises_ends_the_queue_and_still_signals_its_end():
@@ -140,19 +140,19 @@ def test_a_forward_that_raises_ends_the_queue_and_still_signals_its_end():
             raise RuntimeError("second call")
         return x + 1
 
-    stage, launcher = launcher_of(fragile)
+    slots, launcher = launcher_of(fragile)
     reports, laps, _ = launcher.queue(1, [SKELETON] * 4)
     assert len(reports) == 2
     assert reports[1]["raised"]["message"] == "second call"
     assert len(laps) == 1
-    assert stage.steps[-1] == "end 5"
+    assert slots.steps[-1] == "end 5"
 
 
 def test_a_result_of_the_wrong_form_is_reported_and_not_taken():
-    stage, launcher = launcher_of(lambda x: x[:2].clone())
+    slots, launcher = launcher_of(lambda x: x[:2].clone())
     reports, laps, _ = launcher.queue(1, [SKELETON])
     assert reports[0]["fault"]["code"] == "wrong_shape"
-    assert not any(step.startswith("take") for step in stage.steps)
+    assert not any(step.startswith("take") for step in slots.steps)
     assert len(laps) == 1
 
 
@@ -164,17 +164,17 @@ def test_an_old_buffer_handed_back_unwritten_is_handed_back_as_nan():
             kept.append(x + 1)
         return kept[0]
 
-    stage, launcher = launcher_of(lazy)
+    slots, launcher = launcher_of(lazy)
     launcher.queue(1, [SKELETON, SKELETON])
-    assert bool(stage.box[:16].view(torch.float32).isnan().all())
+    assert bool(slots.box[:16].view(torch.float32).isnan().all())
 
 
 def oblong_launcher_of(forward, strides=(3, 1)):
     """Of a reference that returns 2 × 3 elements in these strides, from as many inputs."""
-    stage, launcher = launcher_of(forward)
+    slots, launcher = launcher_of(forward)
     specs = [spec.to_json() for spec in plan([torch.zeros(2, 3)])]
     launcher.layout = Layout({"inputs": specs, "outputs": specs, "strides": [list(strides)], "shape": "tensor"})
-    return stage, launcher
+    return slots, launcher
 
 
 def transposed(x):
@@ -190,18 +190,18 @@ def test_after_a_first_result_in_another_order_every_call_has_its_copy_to_the_re
         copied.append(made)
         return made
 
-    stage, launcher = oblong_launcher_of(forward)
+    slots, launcher = oblong_launcher_of(forward)
     placed = launcher.layout.in_order
-    launcher.layout.in_order = lambda result: stage.steps.append("put in order") or placed(result)
+    launcher.layout.in_order = lambda result: slots.steps.append("put in order") or placed(result)
     first, _, _ = launcher.queue(1, [SKELETON])
-    assert first[0]["reordered"] is True and "put in order" not in stage.steps
-    stage.steps.clear()
+    assert first[0]["reordered"] is True and "put in order" not in slots.steps
+    slots.steps.clear()
     reports, _, _ = launcher.queue(2, [SKELETON, SKELETON])
     assert not any("reordered" in report for report in reports)
-    assert [step for step in stage.steps if step in ("start", "forward", "put in order", "stop")] == [
+    assert [step for step in slots.steps if step in ("start", "forward", "put in order", "stop")] == [
         "start", "forward", "put in order", "stop",
     ] * 2
-    assert stage.box[:24].view(torch.float32).tolist() == [3.0] * 6
+    assert slots.box[:24].view(torch.float32).tolist() == [3.0] * 6
     assert all(bool(each.isnan().all()) for each in copied), "what forward returned is overwritten as well"
 
 
@@ -213,19 +213,19 @@ def test_an_old_buffer_in_another_order_handed_back_unwritten_is_nan_too():
             kept.append(transposed(x))
         return kept[0]
 
-    stage, launcher = oblong_launcher_of(lazy)
+    slots, launcher = oblong_launcher_of(lazy)
     launcher.queue(1, [SKELETON])
     launcher.queue(2, [SKELETON])
-    assert bool(stage.box[:24].view(torch.float32).isnan().all())
+    assert bool(slots.box[:24].view(torch.float32).isnan().all())
 
 
 def test_a_result_in_the_references_order_is_never_copied_and_one_with_a_fault_is_reported_in_either():
-    stage, launcher = oblong_launcher_of(transposed, (1, 2))
+    slots, launcher = oblong_launcher_of(transposed, (1, 2))
     reports, _, _ = launcher.queue(1, [SKELETON])
     assert set(reports[0]) == {"host_us", "values", "beyond"} and not launcher.reorders
     answers = [transposed, lambda x: torch._neg_view(-transposed(x)), lambda x: transposed(x)[:1], lambda x: None,
                lambda x: x.T.view(3, 2).T]
-    stage, launcher = oblong_launcher_of(lambda x: answers.pop(0)(x))
+    slots, launcher = oblong_launcher_of(lambda x: answers.pop(0)(x))
     found = [launcher.queue(number, [SKELETON])[0][0] for number in range(1, 6)]
     codes = [each.get("fault", {}).get("code") for each in found]
     assert codes == [None, "wrong_layout", "wrong_shape", "wrong_type", "aliases_input"]
@@ -253,8 +253,8 @@ def test_where_a_backward_pass_follows_the_forward_pass_has_a_time_of_its_own():
         def forward(self, x):
             return 2 * x
 
-    stage = ScriptedStage()
-    launcher = Launcher(stage, ForwardBackward(Twice()))
+    slots = ScriptedSlots()
+    launcher = Launcher(slots, ForwardBackward(Twice()))
     x = torch.zeros(4)
     skeleton, tensors = tree.flatten([[x], [x]])
     launcher.layout = Layout({
@@ -264,4 +264,4 @@ def test_where_a_backward_pass_follows_the_forward_pass_has_a_time_of_its_own():
     reports, laps, _ = launcher.queue(1, [skeleton, skeleton])
     assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
     assert launcher.finish(laps) == ([3.0, 3.0], [1.0, 1.0])  # the scripted clock counts steps
-    assert [step for step in stage.steps if step in ("start", "stop")] == ["start", "stop", "stop"] * 2
+    assert [step for step in slots.steps if step in ("start", "stop")] == ["start", "stop", "stop"] * 2

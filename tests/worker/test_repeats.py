@@ -13,8 +13,8 @@ from harness.worker.loop import Layout
 from harness.worker.repeats import BACK_TO_BACK, GRAPH, WARM, repeated
 
 
-class Stage:
-    """A stage on the CPU whose clock counts calls."""
+class Slots:
+    """Slots on the CPU whose clock counts calls."""
 
     stream, device = None, torch.device("cpu")
 
@@ -54,7 +54,7 @@ def make():
 
     def run(way, calls, wrapped=lambda model, steps: model):
         steps = []
-        stage = Stage(steps)
+        slots = Slots(steps)
         launcher = type("Launcher", (), {})()
         specs = [spec.to_json() for spec in plan([torch.zeros(4)])]
         launcher.reorders = False
@@ -65,8 +65,8 @@ def make():
             return x + 1
 
         skeleton = draw_set(lambda: [torch.zeros(4)], torch.device("cpu")).skeleton
-        found = repeated(stage, launcher, wrapped(model, steps), 7, skeleton, way, calls, lambda: steps.append("queued"))
-        return found, steps, stage.box.view(torch.float32)[:4].tolist()
+        found = repeated(slots, launcher, wrapped(model, steps), 7, skeleton, way, calls, lambda: steps.append("queued"))
+        return found, steps, slots.box.view(torch.float32)[:4].tolist()
 
     return run
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 pytestmark = pytest.mark.processes
 

@@ -1,6 +1,6 @@
 """PyTorch and its GPUs, tried out: `python -m harness.cli.diagnosis.gpu` prints its findings as JSON, one a line.
 
-The trial of a GPU is the real thing: a bench is opened, a stream is held back and let go, and a worker behind the
+The trial of a GPU is the real thing: a backend is opened, a stream is held back and let go, and a worker behind the
 sandbox maps the judge's memory. `examine` runs it all in a child process with a time limit.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding, bytes_text
-from harness.model.places import IS_INSTALLED, REPOSITORY, python_of
+from harness.model.paths import IS_INSTALLED, REPOSITORY, python_of
 
 if TYPE_CHECKING:
     from harness.device.identity import Telemetry
@@ -133,22 +133,22 @@ def _trials_alone(index: int, label: str, uuid: str) -> Iterator[Finding]:
 
 
 def _trial_findings(index: int, label: str) -> Iterator[Finding]:
-    bench: Any = None
+    backend: Any = None
 
-    def open_bench() -> str:
-        nonlocal bench
-        from harness.device.cuda import CudaBench
+    def open_backend() -> str:
+        nonlocal backend
+        from harness.device.cuda import CudaBackend
 
-        bench = CudaBench(index)
+        backend = CudaBackend(index)
         return "PyTorch's NVRTC compiles for it, and host memory maps into it"
 
-    yield _tried(f"{label} opens", open_bench, None)
-    if bench is None:
+    yield _tried(f"{label} opens", open_backend, None)
+    if backend is None:
         return
     hint = "the driver must offer cuStreamWriteValue32 and mapped host memory; a newer one may"
-    yield _tried(f"{label} held streams", lambda: _gate_and_release(bench), hint)
+    yield _tried(f"{label} held streams", lambda: _gate_and_release(backend), hint)
     timers: list[str] = []
-    yield _tried(f"{label} CUDA IPC", lambda: _share_with_worker(bench, timers.append), _NO_IPC_HINT)
+    yield _tried(f"{label} CUDA IPC", lambda: _share_with_worker(backend, timers.append), _NO_IPC_HINT)
     if timers:
         yield _stopwatch_finding(label, timers[0])
 
@@ -170,7 +170,7 @@ def _stopwatch_finding(label: str, timer: str) -> Finding:
     return Finding(f"{label} stopwatch", NOTE, text, _NO_COMPILER_HINT)
 
 
-def _gate_and_release(bench: Any) -> str:
+def _gate_and_release(backend: Any) -> str:
     """Hold a stream on a word of host memory and let it go. Raises RuntimeError when it will not be held or let go."""
     import torch
 
@@ -181,10 +181,10 @@ def _gate_and_release(bench: Any) -> str:
     flags = arena.flags()
     words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
     passed = torch.cuda.Event()
-    cubin = nvrtc.compile_cubin(gate_kernel.SOURCE, *torch.cuda.get_device_capability(bench.torch_device))
+    cubin = nvrtc.compile_cubin(gate_kernel.SOURCE, *torch.cuda.get_device_capability(backend.torch_device))
     gate_kernel.Waiter(cubin, words).wait(0, GO_BYTE, 1)
     cuda_driver.stream_write(0, words + TURN_BYTE, 7)
-    passed.record(torch.cuda.default_stream(bench.torch_device))
+    passed.record(torch.cuda.default_stream(backend.torch_device))
     time.sleep(0.02)
     early = passed.query()
     flags.let_go(1)
@@ -192,7 +192,7 @@ def _gate_and_release(bench: Any) -> str:
     while not passed.query():
         if time.monotonic() > deadline:
             raise RuntimeError(f"a held stream was not let go within {_RELEASE_LIMIT_S:g} s")
-    bench.synchronize()
+    backend.synchronize()
     turn = flags.turn
     cuda_driver.unmap_host(flags.address)
     if early:
@@ -202,7 +202,7 @@ def _gate_and_release(bench: Any) -> str:
     return "a stream waits for host memory, goes on when told, and writes back"
 
 
-def _share_with_worker(bench: Any, tell_timer: Callable[[str], None]) -> str:
+def _share_with_worker(backend: Any, tell_timer: Callable[[str], None]) -> str:
     """Let a worker behind the sandbox open the device and this process's memory, and tell the name of its stopwatch.
 
     Raises RuntimeError with its words.
@@ -212,13 +212,13 @@ def _share_with_worker(bench: Any, tell_timer: Callable[[str], None]) -> str:
     from harness.sandbox.strongest import strongest_sandbox
 
     with tempfile.TemporaryDirectory(prefix="kernel-referee-doctor-") as warm:
-        starter = WorkerLauncher(bench, strongest_sandbox(), Path(warm))
+        starter = WorkerLauncher(backend, strongest_sandbox(), Path(warm))
         child = starter.start()
         try:
             _answer(child, "hello")
-            child.channel.send(bench.prepare_command(), 5.0)
+            child.channel.send(backend.prepare_command(), 5.0)
             tell_timer(_answer(child, "prepared")["timer"])
-            child.channel.send(bench.open(1, REGION_BYTES, REGION_BYTES), 5.0)
+            child.channel.send(backend.open(1, REGION_BYTES, REGION_BYTES), 5.0)
             _answer(child, "opened")
         finally:
             child.kill()

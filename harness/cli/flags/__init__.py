@@ -15,7 +15,7 @@ from harness.cli.completion import answer_the_shell
 from harness.cli.flags import verb_flags
 from harness.cli.flags.verb_flags import EXIT_CODES, Parser
 from harness.model.errors import InputError
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 
 _EXAMPLES = (
     ("problems/tril_matmul.yaml", "build, check, time and rank every candidate"),

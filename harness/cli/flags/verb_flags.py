@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 
 from harness.model.errors import InputError
-from harness.model.places import own
+from harness.model.paths import own
 
 CANDIDATES = "in the place of candidates/: those of a problem lie in DIR/<problem>, or in DIR itself"
 EXIT_CODES = """exit codes:

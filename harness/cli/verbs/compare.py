@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from harness.model.errors import HarnessError, InputError
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.spelling import hint_for
 from harness.report import terminal
 from harness.report.comparison_tables import letter

@@ -12,7 +12,7 @@ from harness import __version__
 from harness.build.toolchain import find_toolchain
 from harness.cli.diagnosis import gpu, host
 from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding, bytecode_finding
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.report import terminal
 
 EXIT_NOTHING_RUNS = 4

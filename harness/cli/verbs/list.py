@@ -10,7 +10,7 @@ from typing import Any
 from harness.model.candidate import find_candidates
 from harness.model.errors import HarnessError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem import Problem, load_problem, problems_by_name, typed
 from harness.model.settings import settings_names
 from harness.model.sizes_text import sizes_text

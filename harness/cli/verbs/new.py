@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem import find_problem, load_problem, typed
 from harness.model.scaffold import new_candidate
 

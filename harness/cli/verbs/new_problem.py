@@ -6,7 +6,7 @@ import argparse
 import json
 
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem import typed
 from harness.model.scaffold import new_problem
 

@@ -11,7 +11,7 @@ from harness.device.choice import check_device_name, require_torch
 from harness.model.candidate import Candidate, file_named, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import folders_of
+from harness.model.paths import folders_of
 from harness.model.problem import Problem, find_problem, in_mode, load_problem, problems_by_name
 from harness.model.settings import load_settings
 from harness.model.sizes_text import sizes_text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import folders_of
+from harness.model.paths import folders_of
 from harness.report.html.run_files import find_sources, gather
 from harness.results.writer import utc_now
 

@@ -12,13 +12,13 @@ from harness.device.choice import check_device_name, require_torch
 from harness.model.candidate import Candidate, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem import Problem, find_problem, in_mode, load_problem
 from harness.model.settings import load_settings
 from harness.model.verdict import NEVER_LAUNCHED, Status
 from harness.reference.evidence import Evidence
 from harness.report.evidence_text import evidence_lines
-from harness.results.lookup import Found, find_record
+from harness.results.lookup import FoundRecord, find_record
 from harness.results.samples import evidence_in, read_samples
 from harness.sandbox.prestart import prestart
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _evidence_of(newest: Found) -> Evidence:
+def _evidence_of(newest: FoundRecord) -> Evidence:
     evidence = evidence_in(read_samples(newest.path, newest.record))
     if evidence is not None:
         return evidence
@@ -86,13 +86,13 @@ def _evidence_of(newest: Found) -> Evidence:
     raise InputError(message, hint=hint)
 
 
-def _problem_of(newest: Found, evidence: Evidence, named: Path | None) -> Problem:
+def _problem_of(newest: FoundRecord, evidence: Evidence, named: Path | None) -> Problem:
     path = named or Path(evidence.paths.get("problem", newest.record.problem))
     problem = load_problem(find_problem(path if path.exists() or named else Path(newest.record.problem)))
     return in_mode(problem, newest.record.mode)
 
 
-def _candidate_of(newest: Found, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
+def _candidate_of(newest: FoundRecord, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
     path = named or Path(evidence.paths.get("candidate", ""))
     if named is None and not path.is_file():
         path = _first_file(
@@ -108,7 +108,7 @@ def _first_file(folders: Sequence[Path], name: str) -> Path:
     return next((folder / name for folder in folders if (folder / name).is_file()), folders[0] / name)
 
 
-def _changed(newest: Found, problem: Problem, candidate: Candidate) -> list[str]:
+def _changed(newest: FoundRecord, problem: Problem, candidate: Candidate) -> list[str]:
     notes = []
     if newest.record.source_hash != candidate.source_hash:
         notes.append(f"{shown(candidate.path)} has changed since that run: this is the file as it is now")
@@ -117,7 +117,7 @@ def _changed(newest: Found, problem: Problem, candidate: Candidate) -> list[str]
     return notes
 
 
-def _text(newest: Found, made: Reproduction, notes: list[str], path: Path) -> list[str]:
+def _text(newest: FoundRecord, made: Reproduction, notes: list[str], path: Path) -> list[str]:
     before = (
         f"{newest.record.status.value}{f' ({newest.record.reason_code.value})' if newest.record.reason_code else ''}"
     )

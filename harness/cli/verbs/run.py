@@ -15,7 +15,7 @@ from harness.device.early_context import open_context_early
 from harness.model.candidate import find_candidates, rivals_of
 from harness.model.errors import NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem import asked_problem
 from harness.model.settings import check_one_size, extras_of, load_settings, typed_flags
 from harness.results.own_baseline import fault_of

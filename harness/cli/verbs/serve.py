@@ -25,7 +25,7 @@ from harness.sandbox.prestart import prestart
 if TYPE_CHECKING:
     from harness.report.progress import Progress
     from harness.runs.cluster.referees import Referees
-    from harness.runs.evaluation import Referee
+    from harness.runs.referee import Referee
 
 _KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
 # What is no text: what it is in words, and whether a value is that.
@@ -72,7 +72,7 @@ def open_judges(options: argparse.Namespace, progress: Progress, out_dir: Path |
         return Referees(
             options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
         )
-    from harness.runs.evaluation import Referee
+    from harness.runs.referee import Referee
 
     return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
 

@@ -14,7 +14,7 @@ from harness.device.choice import check_device_name, check_ray, ray_words, requi
 from harness.model.candidate import Candidate, file_named, find_candidates, read_candidate, values_of
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM, is_shipped, own
+from harness.model.paths import PROGRAM, is_shipped, own
 from harness.model.problem import asked_problem
 from harness.model.settings import check_one_size, load_settings, typed_flags
 from harness.model.verdict import Status

@@ -31,7 +31,7 @@ from harness.sandbox.prestart import prestart
 
 if TYPE_CHECKING:
     from harness.runs.candidate_queue import CandidateQueue
-    from harness.runs.evaluation import Evaluation
+    from harness.runs.referee import Evaluation
 
 _POLL_S = 0.25
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     require_torch()
     prestart()
     from harness.report.progress import open_progress
-    from harness.runs.evaluation import Referee
+    from harness.runs.referee import Referee
 
     with open_progress(silent=options.json) as progress, Referee(
         options.device, out_dir=options.out, progress=progress, wait_s=options.wait

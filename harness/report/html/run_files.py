@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.model.candidate import read_candidate
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.results.reader import read_records
 from harness.results.result_files import ResultFile
 

@@ -31,10 +31,10 @@ from harness.results.writer import utc_now
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem, packed_settings
-from harness.runs.cluster.places import RayPlaces
-from harness.runs.evaluation import Evaluation
+from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, team_of, twice, unlike
+from harness.runs.referee import Evaluation
 
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
 _POLL_S = 0.05
@@ -81,7 +81,7 @@ class _Model:
 class Dispatcher:
     """Has jobs judged at `places`, in a thread of its own, until it is closed."""
 
-    def __init__(self, link: Link, places: RayPlaces, progress: Progress) -> None:
+    def __init__(self, link: Link, places: RayExecutors, progress: Progress) -> None:
         self._link, self._places, self._progress = link, places, progress
         self._lock = threading.Lock()
         self._new: deque[tuple[int, Asked]] = deque()
@@ -161,7 +161,7 @@ class Dispatcher:
         elif kind == "device":
             self._join(number, DeviceIdentity(**payload[0]))
         elif kind == "stage":
-            self._progress.stage(name_on(label, payload[0]), payload[1])
+            self._progress.status(name_on(label, payload[0]), payload[1])
         elif kind == "note":
             self._progress.note(f"{label}: {payload[0]}")
         elif kind == "until quiet":

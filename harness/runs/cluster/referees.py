@@ -27,8 +27,8 @@ from harness.report.progress import NullProgress, Progress
 from harness.results.record import Record
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
-from harness.runs.cluster.places import RayPlaces
-from harness.runs.evaluation import UNNAMED, Evaluation, key_of, problem_given, source_given
+from harness.runs.cluster.ray_executors import RayExecutors
+from harness.runs.referee import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
 
@@ -66,7 +66,7 @@ class Referees:
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
         try:
             link = link or self._stack.enter_context(connected(address, device, model))
-            places = self._stack.enter_context(RayPlaces(link, program=WARM_PROGRAM, wait_s=wait_s))
+            places = self._stack.enter_context(RayExecutors(link, program=WARM_PROGRAM, wait_s=wait_s))
         except BaseException:
             self._stack.close()
             raise

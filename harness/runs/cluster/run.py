@@ -15,7 +15,7 @@ from harness.judge.run import RunRequest, RunResult
 from harness.model.errors import HarnessError, NothingToRun
 from harness.report.progress import Progress, open_progress
 from harness.runs.cluster.link import Link, Seat
-from harness.runs.cluster.places import RayPlaces
+from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.cluster.referees import WARM_PROGRAM
 from harness.runs.fleet.parent import Fleet
 
@@ -30,7 +30,7 @@ def run(
     """Judge everything that `request` names on the devices of the cluster, or on those that `seats` names, until it is
     `stopped`; a result for each model among them. Raises HarnessError for what is the user's or the cluster's fault.
     """
-    with ExitStack() as stack, RayPlaces(link, seats, wait_s=request.wait_s, stopped=stopped) as places:
+    with ExitStack() as stack, RayExecutors(link, seats, wait_s=request.wait_s, stopped=stopped) as places:
         return Fleet(request, places, progress, stack).run()
 
 
@@ -38,7 +38,7 @@ def identities(link: Link, progress: Progress) -> list[DeviceIdentity]:
     """Return what the cluster's devices are, each kind once and without a UUID: an earlier row of any like it holds."""
     devices: dict[DeviceIdentity, None] = {}
     until, known = time.monotonic() + _PATIENCE_S, set()
-    with RayPlaces(link, program=WARM_PROGRAM) as places:
+    with RayExecutors(link, program=WARM_PROGRAM) as places:
         while (places.open or places.expects_more) and time.monotonic() < until:
             for number, (kind, *payload) in places.hear(_POLL_S):
                 if kind == "here":

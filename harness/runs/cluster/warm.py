@@ -25,7 +25,7 @@ def main(descriptor: int) -> None:
         device = pipe.recv()["device"]
         prestart()
         with uncollected():
-            from harness.runs.evaluation import Referee  # and PyTorch with it
+            from harness.runs.referee import Referee  # and PyTorch with it
 
         with Referee(device, progress=PipedProgress(pipe)) as judge:
             pipe.send(("device", asdict(judge.identity)))

@@ -115,7 +115,7 @@ class PipedProgress(Progress):
         super().__init__(sys.stderr)
         self._pipe = pipe
 
-    def stage(self, candidate: str, text: str) -> None:
+    def status(self, candidate: str, text: str) -> None:
         self._pipe.send(("stage", candidate, text))
 
     def done(self, record: Record, device: str | None = None) -> None:
@@ -137,7 +137,7 @@ def main(descriptor: int) -> None:
 
 def _take_part(pipe: Connection, assigned: Assignment) -> None:
     prestart()
-    from harness.device.choice import open_bench
+    from harness.device.choice import open_backend
     from harness.device.lock import alone_on
     from harness.judge.build_pool import BuildPool
     from harness.judge.device_run import DeviceRun
@@ -145,20 +145,20 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.judge.sanitize import open_examiner
 
     progress, builds = PipedProgress(pipe), DeliveredBuilds(pipe)
-    bench = open_bench(assigned.device)
-    pipe.send(("device", asdict(bench.identity)))
+    backend = open_backend(assigned.device)
+    pipe.send(("device", asdict(backend.identity)))
     if assigned.is_remote:
         note_no_sandbox(progress)
-    examiner = open_examiner(bench) if assigned.sanitize else None
+    examiner = open_examiner(backend) if assigned.sanitize else None
     problem, settings = assigned.problem, assigned.settings
-    build_pool = BuildPool(problem, [], bench, settings, assigned.archs, builds)
-    if bench.limits.is_host:  # whose compilers would take the very cores
+    build_pool = BuildPool(problem, [], backend, settings, assigned.archs, builds)
+    if backend.limits.is_host:  # whose compilers would take the very cores
         build_pool.wait_until_quiet()
     # On a CPU, where all would share the one lock, the parent has it by now.
-    lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
+    lock = nullcontext() if assigned.has_lock else alone_on(backend, progress, assigned.wait_s)
     with build_pool, lock:
         device_run = DeviceRun(
-            problem, settings, bench, build_pool, _PipeToParent(pipe), progress, assigned.utc, examiner, assigned.command,
+            problem, settings, backend, build_pool, _PipeToParent(pipe), progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
         device_run.judge_each(_asked_for(pipe, builds, device_run))

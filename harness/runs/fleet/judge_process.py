@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.device.nvml import visible_gpus
 from harness.model.errors import HarnessError, InputError, NothingToRun
-from harness.model.places import REPOSITORY, SHIPPED
+from harness.model.paths import REPOSITORY, SHIPPED
 
 _PROGRAM = """
 import importlib, shutil, sys

@@ -20,7 +20,7 @@ from harness.results.record import Record
 from harness.results.writer import utc_now
 from harness.runs.fleet.device_judge import Assignment
 from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
-from harness.runs.fleet.places import LocalPlaces, Places
+from harness.runs.fleet.executors import LocalExecutors, Executors
 from harness.runs.fleet.team import Team, team_of, unlike
 
 _POLL_S = 0.05  # for builds that have become ready
@@ -43,14 +43,14 @@ def run(
         missing = [device for device in devices if device not in fitting]
         judges = [*fitting.values(), *stack.enter_context(started(missing))]
         progress.note(f"opening {len(judges)} devices, a judge on each")
-        places = LocalPlaces(sorted(judges, key=lambda each: devices.index(each.device)))
+        places = LocalExecutors(sorted(judges, key=lambda each: devices.index(each.device)))
         return Fleet(request, places, progress, stack).run()
 
 
 class Fleet:
     """The parent of one run's judges, which are at `places` and known by their numbers there."""
 
-    def __init__(self, request: RunRequest, places: Places, progress: Progress, stack: ExitStack) -> None:
+    def __init__(self, request: RunRequest, places: Executors, progress: Progress, stack: ExitStack) -> None:
         self._request, self._places, self._progress, self._stack = request, places, progress, stack
         self._utc = utc_now()
         self._teams: dict[Hashable, Team] = {}
@@ -111,7 +111,7 @@ class Fleet:
         elif kind == "device":
             self._join(number, DeviceIdentity(**payload[0]))
         elif kind == "stage":
-            self._progress.stage(name_on(label, payload[0]), payload[1])
+            self._progress.status(name_on(label, payload[0]), payload[1])
         elif kind == "note":
             self._progress.note(f"{label}: {payload[0]}")
         elif kind == "record":

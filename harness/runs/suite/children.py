@@ -32,9 +32,9 @@ class ChildFailed(HarnessError):
 def identify(device: str) -> DeviceIdentity:
     """What `auto`, `cpu` or `cuda:N` is on this machine, asked in a child. Raises NothingToRun or ChildFailed."""
     def ask() -> dict[str, Any]:
-        from harness.device.choice import open_bench
+        from harness.device.choice import open_backend
 
-        return asdict(open_bench(device).identity)
+        return asdict(open_backend(device).identity)
 
     return DeviceIdentity(**in_child(ask))
 
@@ -129,10 +129,10 @@ def _judging_all(
     def carry_out() -> Iterator[tuple[list[str], str | None, bool]]:
         parents_end.close()  # so that the parent's end is seen
         prestart()
-        from harness.device.choice import open_bench
+        from harness.device.choice import open_backend
         from harness.judge.run import RunRequest, run  # imports torch
 
-        bench, before = None, torch_defaults()
+        backend, before = None, torch_defaults()
         while True:
             try:
                 asked = asks.recv()
@@ -142,11 +142,11 @@ def _judging_all(
                 return
             paths, fault = [], None
             with open_progress(silent=silent, device=label) as progress:
-                if bench is None:
+                if backend is None:
                     progress.note("opening the device")
-                    bench = open_bench(device)
+                    backend = open_backend(device)
                 try:
-                    paths = [str(run(RunRequest(**asked), progress, bench).csv_path)]
+                    paths = [str(run(RunRequest(**asked), progress, backend).csv_path)]
                 except NothingToRun:
                     raise
                 except HarnessError as error:  # what is wrong with a problem says nothing of this process

@@ -82,12 +82,12 @@ def build_in_order(wanted: Wanted, device: DeviceIdentity, settings: Settings) -
 
 def _gpu(device: str) -> DeviceIdentity | None:
     """What a GPU of that name is; None for a CPU, or where there is no such device, which the suite itself will say."""
-    from harness.device.choice import device_kind, open_bench
+    from harness.device.choice import device_kind, open_backend
 
     if device_kind(device) == "cpu":
         return None
     with suppress(Exception):
-        return open_bench(device).identity
+        return open_backend(device).identity
     return None
 
 

@@ -16,7 +16,7 @@ from harness.device.identity import DeviceIdentity
 from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError, NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
+from harness.model.paths import PROGRAM
 from harness.model.problem import Problem, typed
 from harness.model.settings import Settings, extras_of, typed_flags
 from harness.results.reader import read_records

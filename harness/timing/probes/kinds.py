@@ -15,7 +15,7 @@ from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.model.device_limits import DeviceLimits, ProbeLimits
 from harness.model.verdict import ReasonCode, Status
-from harness.reference.inputs.deferred import DeferredInputs, deferred_inputs
+from harness.reference.inputs.late_inputs import LateInputs, late_inputs
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 from harness.timing.probes import result
@@ -136,7 +136,7 @@ class _WithDeferred:
 
     inputs: InputSet
     index: int
-    lacking: DeferredInputs | None
+    lacking: LateInputs | None
 
 
 class LateInputProbe(OneLaunchProbe):
@@ -156,7 +156,7 @@ class LateInputProbe(OneLaunchProbe):
 
     def _deferred(self, inputs: InputSet, count: int) -> _WithDeferred:
         index = 1 + secrets.randbelow(count - 1)
-        return _WithDeferred(inputs, index, deferred_inputs(inputs, self._runner.reference.draw(), index))
+        return _WithDeferred(inputs, index, late_inputs(inputs, self._runner.reference.draw(), index))
 
     def _launches(self, early_s: float) -> tuple[float, Sequence[float]]:
         failure, runner = None, self._runner
@@ -165,7 +165,7 @@ class LateInputProbe(OneLaunchProbe):
             used = ready or self._deferred(runner.reference.draw(), len(drawn))
             index = used.index
             sets = [*drawn[:index], used.inputs, *drawn[index + 1 :]]
-            made = runner.launch(sets, early_s=early_s, deferred_inputs=used.lacking)
+            made = runner.launch(sets, early_s=early_s, late_inputs=used.lacking)
             if ready is not None:  # those in whose place they came have been seen by nobody
                 runner.deferred_work.add(functools.partial(self.prepare, drawn[index], len(drawn)))
             runner.verify(sets, made, [other for other in range(len(sets)) if other != index])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from harness.device.bench import Bench
+from harness.device.backend import Backend
 from harness.launch.conversation import Launches
 from harness.launch.session import Session
 from harness.reference.inputs.sets import InputSet
@@ -35,16 +35,16 @@ class ProbeRunner:
     """
 
     def __init__(
-        self, session: Session, bench: Bench, reference: Reference, verify: Verifier, deferred_work: DeferredWork,
+        self, session: Session, backend: Backend, reference: Reference, verify: Verifier, deferred_work: DeferredWork,
         take: Callable[[], list[InputSet]],
     ) -> None:
-        self._session, self._bench, self.reference = session, bench, reference
+        self._session, self._backend, self.reference = session, backend, reference
         self.verify, self.deferred_work, self._take = verify, deferred_work, take
         self._given: list[InputSet] | None = None
         self._gate = False
         self.recorded: list[Launches] = []
         self._probes = {what: KINDS[what](self) for what in Probe}
-        self.possible = [what for what in Probe if KINDS[what].is_possible(reference, bench.limits)]
+        self.possible = [what for what in Probe if KINDS[what].is_possible(reference, backend.limits)]
 
     @property
     def results(self) -> Mapping[Probe, ProbeResult]:
@@ -65,7 +65,7 @@ class ProbeRunner:
         made. Raises Failed where a flush was left out or an output is not right.
         """
         self._given, self._gate = drawn, gate
-        limits = self._bench.limits.probe if gate else self._bench.limits.ungated_probe
+        limits = self._backend.limits.probe if gate else self._backend.limits.ungated_probe
         if what is Probe.EARLY_READ and limits.waits_for_host:
             what = Probe.LATE_INPUT  # an honest call too gains by open inputs there, and this tells both
         self._probes[what].make(usual_us, limits)
@@ -77,7 +77,7 @@ class ProbeRunner:
 
     def launch(self, sets: list[InputSet], **how: Any) -> Launches:
         """Make a launch for each of `sets`, as a segment that is timed is made; `how` as in `Session.launch`."""
-        self._bench.synchronize()
+        self._backend.synchronize()
         made = self.deferred_work.settling(
             lambda: self._session.launch(sets, gate=self._gate, meanwhile=self.deferred_work.work, **how)
         )

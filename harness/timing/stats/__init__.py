@@ -1,13 +1,13 @@
-"""From rounds of times to a speedup with its interval, and to the call: all pure arithmetic on floats.
+"""From rounds of times to a speedup with its interval, and to a word: all pure arithmetic on floats.
 
 `round_order` turns one round of A B B A into a log-ratio, `rotation_fit` does so for many at once without what a
 launch's place in a GPU's rotation adds to it, `trimmed_mean` and `speedup` turn them into an interval, `interim_checks`
-says when to look and when to stop, `call` puts the interval into one word. Nothing here measures.
+says when to look and when to stop, `speedup_word` puts the interval into one word. Nothing here measures.
 """
 
 from __future__ import annotations
 
-from harness.timing.stats.call import MARGINS, call, margin, width_for
+from harness.timing.stats.words import MARGINS, margin, speedup_word, width_for
 from harness.timing.stats.interim_checks import check_of, confidence_at, next_check, should_stop
 from harness.timing.stats.process_spread import (
     UNCOUNTED, PooledBaseline, eager_share, is_pooled, lowered, process_share, shifted, with_share,
@@ -21,9 +21,9 @@ from harness.timing.stats.trimmed_mean import (
 from harness.timing.stats.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning, unseen
 
 __all__ = [
-    "MARGINS", "UNCOUNTED", "Interval", "PooledBaseline", "baselines_agree", "call", "confidence_at", "eager_share",
+    "MARGINS", "UNCOUNTED", "Interval", "PooledBaseline", "baselines_agree", "confidence_at", "eager_share",
     "estimate_log_ratio", "estimate_speedup", "is_pooled", "load_ahead", "log_ratio", "log_ratios", "check_of", "lowered",
     "margin", "may_be_processes", "median", "narrows_by", "next_check", "order_of_round", "process_share", "reach_of",
-    "reaching", "shifted", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "unseen",
-    "width_for", "winsorised_variance", "with_share",
+    "reaching", "shifted", "should_stop", "spanning", "speedup_word", "trimmed_mean", "tukey_mclaughlin", "typical_us",
+    "unseen", "width_for", "winsorised_variance", "with_share",
 ]

@@ -20,11 +20,11 @@ STEPS = ("before_queue", "wait_for_turn", "signal_end")
 
 def install(launches, stages, native, stopwatch) -> None:
     true_queue = launches.Launcher.queue
-    kinds = stages.CudaStage, stages.CpuStage
+    kinds = stages.CudaSlots, stages.CpuSlots
     steps = {(kind, name): getattr(kind, name) for kind in kinds for name in STEPS}
 
     def queue(launcher, first, skeletons, *more, **how):
-        stage = launcher._stage
+        stage = launcher._slots
         before, ask, end = (steps[type(stage), name] for name in STEPS)
         before(stage)
         for index in range(len(skeletons)):
@@ -42,14 +42,14 @@ def install(launches, stages, native, stopwatch) -> None:
         return made
 
     launches.Launcher.queue = queue
-    stages.CudaStage.fill_and_flush = lambda stage, index: stage._cache_flush.run(0, stage._sums + 8 * index)
+    stages.CudaSlots.fill_and_flush = lambda stage, index: stage._cache_flush.run(0, stage._sums + 8 * index)
     for clock in (native.NativeEvents, stopwatch.TorchEvents, stopwatch.MonotonicClock):
         clock.microseconds = lambda self, lap, true=clock.microseconds: max(9.0, SHARE * true(self, lap))
 
 
 in_player = "harness.worker.loop" in sys.modules
 if in_player:
-    names = "worker.loop", "worker.stages", "protocol.clocks.gpu_stopwatch", "protocol.clocks.stopwatch"
+    names = "worker.loop", "worker.launch_slots", "protocol.clocks.gpu_stopwatch", "protocol.clocks.stopwatch"
     install(*(sys.modules[f"harness.{name}"] for name in names))
 
 

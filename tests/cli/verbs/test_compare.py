@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli import main
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.results.reader import read_records
 from harness.results.writer import csv_text
 

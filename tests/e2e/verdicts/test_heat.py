@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from harness.build.cache import ENVIRONMENT_VARIABLE
-from harness.device.cpu import CpuBench
+from harness.device.cpu import CpuBackend
 from harness.device.identity import Telemetry
 from harness.judge import run
 from harness.model.candidate import read_candidate
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.report.progress import NullProgress
@@ -30,7 +30,7 @@ class ModelNew(torch.nn.Module):
 @pytest.mark.parametrize("players", [1, 2])
 def test_a_device_that_is_too_hot_all_along_gives_no_time_and_blames_nobody(tmp_path, monkeypatch, players):
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(CpuBench, "telemetry", lambda bench, own_pids: Telemetry(celsius=95.0, throttle="sw_thermal"))
+    monkeypatch.setattr(CpuBackend, "telemetry", lambda bench, own_pids: Telemetry(celsius=95.0, throttle="sw_thermal"))
     problem = replace(load_problem(CORPUS / "tril_small.yaml", CORPUS), check_sizes=({"M": 31},), cpu_sizes={"M": 64})
     (tmp_path / "mine.py").write_text(CANDIDATE)
     settings = replace(load_settings("quick"), players=players)

@@ -64,5 +64,5 @@ def files(tmp_path, monkeypatch) -> Files:
     """Below a working folder with `problems/` in it, so that messages read as they do in a repository."""
     (tmp_path / "problems").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.model.places.SHIPPED", tmp_path)
+    monkeypatch.setattr("harness.model.paths.SHIPPED", tmp_path)
     return Files()

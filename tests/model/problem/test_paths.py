@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import InputError
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import list_problems, load_problem
 
 

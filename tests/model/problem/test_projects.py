@@ -11,7 +11,7 @@ import pytest
 from harness.cli import main
 from harness.model.candidate import find_candidates
 from harness.model.errors import InputError
-from harness.model.places import SHIPPED
+from harness.model.paths import SHIPPED
 from harness.model.problem import find_problem, load_problem, problems_by_name, typed
 
 CANDIDATE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"

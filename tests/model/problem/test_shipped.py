@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import PROBLEMS_DIR, in_mode, list_problems, load_problem
 
 

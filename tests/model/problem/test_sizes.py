@@ -9,7 +9,7 @@ import pytest
 from harness.model.errors import InputError
 from harness.model.files.reference_source import sizes_in, with_sizes
 from harness.model.formulas import Formula
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import PROBLEMS_DIR, at_sizes, load_problem
 
 

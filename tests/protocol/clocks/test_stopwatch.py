@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from harness.build.toolchain import find_host_compiler
-from harness.protocol.clocks import cold_cache, gpu_stopwatch, stopwatch
+from harness.protocol import cpu_cache_flush
+from harness.protocol.clocks import gpu_stopwatch, stopwatch
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -79,20 +80,20 @@ def test_events_agree_with_pytorchs_own_and_are_used_again_after_many(watch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="read from Linux's files")
 def test_the_last_level_cache_is_as_large_as_a_cache_can_be():
-    assert 256 * 1024 <= cold_cache.cpu_last_level_bytes() <= 4 << 30
+    assert 256 * 1024 <= cpu_cache_flush.cpu_last_level_bytes() <= 4 << 30
 
 
 def test_the_buffer_that_cools_a_cpu_is_the_cache_up_to_a_limit():
-    assert cold_cache.cpu_evictor_bytes((1 << 20) + 3) == 1 << 20
-    assert cold_cache.cpu_evictor_bytes(1 << 40) == cold_cache._CPU_MOST_BYTES
+    assert cpu_cache_flush.cpu_flush_buffer_bytes((1 << 20) + 3) == 1 << 20
+    assert cpu_cache_flush.cpu_flush_buffer_bytes(1 << 40) == cpu_cache_flush._CPU_MOST_BYTES
     region = torch.zeros(1 << 20, dtype=torch.uint8)
-    cold_cache.CpuCacheFlush(region).run(7)
+    cpu_cache_flush.CpuCacheFlush(region).run(7)
     assert set(region.view(torch.int32).tolist()) == {7}
 
 
 def test_a_candidate_that_patches_torch_does_not_keep_the_cache_warm(monkeypatch):
-    evictor = cold_cache.CpuCacheFlush(torch.zeros(1 << 16, dtype=torch.uint8))
+    flush = cpu_cache_flush.CpuCacheFlush(torch.zeros(1 << 16, dtype=torch.uint8))
     monkeypatch.setattr(torch.Tensor, "fill_", lambda self, word: self)
-    evictor.run(9)
-    assert evictor.missed(9) == 0
-    assert evictor.missed(8) > 0
+    flush.run(9)
+    assert flush.missed(9) == 0
+    assert flush.missed(8) > 0

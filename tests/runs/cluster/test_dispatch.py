@@ -30,7 +30,7 @@ def opened(monkeypatch):
     made = []
 
     def open_at(places, told=None):
-        monkeypatch.setattr(referees, "RayPlaces", lambda *_, **__: places)
+        monkeypatch.setattr(referees, "RayExecutors", lambda *_, **__: places)
         made.append(Referees(link=SimpleNamespace(kind="cpu"), progress=told or Listening()))
         return made[-1]
 

@@ -13,7 +13,7 @@ from harness.build.product import Build, BuiltExtension
 from harness.judge.work_queue import Job
 from harness.model.candidate import find_candidates, read_baseline, read_candidate
 from harness.model.errors import HarnessError
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem, problems_by_name
 from harness.model.settings import load_settings
 from harness.model.verdict import ReasonCode, Status, Verdict

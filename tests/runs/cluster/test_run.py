@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 
 CORPUS = REPOSITORY / "tests" / "adversarial"
 EXPECTED = {"wrong_shape": "incorrect", "no_model_new": "build_failed", "compiled": "incorrect"}

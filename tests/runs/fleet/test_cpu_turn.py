@@ -10,8 +10,8 @@ import pytest
 
 from harness.model.errors import DeviceBusy
 from harness.report.progress import NullProgress
+from harness.runs.fleet.executors import LocalExecutors
 from harness.runs.fleet.parent import Fleet
-from harness.runs.fleet.places import LocalPlaces
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def fleet():
     found = Fleet.__new__(Fleet)
     near, found.far = zip(*(Pipe() for _ in range(2)))
     found.judges = [SimpleNamespace(pipe=pipe, device="cuda:0", device_inside="cuda:0") for pipe in near]
-    found._places, found._waiting, found._until_quiet = LocalPlaces(found.judges), {}, set()
+    found._places, found._waiting, found._until_quiet = LocalExecutors(found.judges), {}, set()
     found._teams = {number: SimpleNamespace(is_quiet=False) for number in range(2)}
     found._progress, found._turn = NullProgress(), None
     return found

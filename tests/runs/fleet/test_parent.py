@@ -17,7 +17,7 @@ from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
 from harness.model.errors import InputError
-from harness.model.places import REPOSITORY
+from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.runs.fleet import parent

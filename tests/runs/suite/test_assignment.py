@@ -15,7 +15,7 @@ SAMPLE = load_problem(Path(__file__).resolve().parents[2] / "fixtures/kernelbenc
 
 
 def problem(name: str, level: str = "level1"):
-    return replace(SAMPLE, name=name, path=Path(f"/bench/{level}/{name}.py"))
+    return replace(SAMPLE, name=name, path=Path(f"/backend/{level}/{name}.py"))
 
 
 @pytest.fixture

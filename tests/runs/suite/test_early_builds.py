@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from harness.build.cache import ENVIRONMENT_VARIABLE, Cache
-from harness.device.cpu import CpuBench
+from harness.device.cpu import CpuBackend
 from harness.judge.build_pool import queue_for, toolchain_for
 from harness.model.candidate import read_candidate
 from harness.model.problem import load_problem
@@ -68,7 +68,7 @@ def kept(wanted, device):
 
 
 def test_after_it_the_cache_has_the_builds_of_all_problems(wanted):
-    device = CpuBench().identity
+    device = CpuBackend().identity
     assert kept(wanted, device) == [0, 0, 0]
     ahead.build_in_order(wanted, device, load_settings("quick"))
     assert kept(wanted, device) == [2, 2, 2]
@@ -79,13 +79,13 @@ def test_a_candidate_with_a_fault_is_left_to_its_own_run(wanted, tmp_path):
     problem, (_, other) = wanted[0]
     faulty = read_candidate(tmp_path / "0_x" / "a.py")
     assert faulty.fault is not None
-    device = CpuBench().identity
+    device = CpuBackend().identity
     ahead.build_in_order([(problem, [faulty, other])], device, load_settings("quick"))
     assert kept([(problem, [other])], device) == [1]
 
 
 def test_while_a_suite_goes_on_a_child_builds_and_goes_with_it(wanted, monkeypatch):
-    device = replace(CpuBench().identity)
+    device = replace(CpuBackend().identity)
     monkeypatch.setattr(ahead, "_gpu", lambda name: device)
     with ahead.building_ahead(wanted, "cuda:0", load_settings("quick")):
         deadline = time.monotonic() + 120
@@ -116,4 +116,4 @@ def test_where_nothing_is_to_come_and_on_a_cpu_no_child_is_started(wanted, monke
 def test_a_device_that_turns_out_to_be_a_cpu_is_left_alone(wanted):
     with ahead.building_ahead(wanted, "auto", load_settings("quick")):
         time.sleep(3)
-    assert kept(wanted, CpuBench().identity) == [0, 0, 0]
+    assert kept(wanted, CpuBackend().identity) == [0, 0, 0]

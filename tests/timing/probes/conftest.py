@@ -30,16 +30,16 @@ class Session:
         self.later_us, self.call_us, self.lacking, self.probed, self.seen = later_us, call_us, [], [], []
         self.signed_us = signed_us
 
-    def launch(self, sets, *, gate, early_s=0.0, inspect=False, deferred_inputs=None, meanwhile=None, record=False):
+    def launch(self, sets, *, gate, early_s=0.0, inspect=False, late_inputs=None, meanwhile=None, record=False):
         if meanwhile is not None:
             meanwhile()
-        self.index = None if deferred_inputs is None else deferred_inputs.index
+        self.index = None if late_inputs is None else late_inputs.index
         self.seen += sets
-        self.probed.append((inspect, early_s > 0, deferred_inputs is not None))
+        self.probed.append((inspect, early_s > 0, late_inputs is not None))
         times = [self.call_us] * len(sets)
-        if deferred_inputs is not None:
-            self.lacking.append((len(sets), deferred_inputs.index))
-            times[deferred_inputs.index] += self.later_us
+        if late_inputs is not None:
+            self.lacking.append((len(sets), late_inputs.index))
+            times[late_inputs.index] += self.later_us
         for index, inputs in enumerate(sets):
             times[index] += self.signed_us * (inputs.family.name == "signs")
         launches = [Launch(time_us, 3.0, None, None, []) for time_us in times]

@@ -55,9 +55,9 @@ def test_who_is_as_slow_for_the_rest_of_the_segment_is_found_out_all_the_same(ch
     session = Session(later_us=50.0)
     launch = session.launch
 
-    def padding(sets, *, deferred_inputs=None, **how):
-        made = launch(sets, deferred_inputs=deferred_inputs, **how)
-        if deferred_inputs is not None:
+    def padding(sets, *, late_inputs=None, **how):
+        made = launch(sets, late_inputs=late_inputs, **how)
+        if late_inputs is not None:
             slow = [replace(each, time_us=USUAL_US + 50) for each in made.launches[session.index:]]
             made.launches[session.index:] = slow
         return made
@@ -71,11 +71,11 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
     session = Session(later_us=50.0)
     launch = session.launch
 
-    def slow_after(sets, *, deferred_inputs=None, **how):
+    def slow_after(sets, *, late_inputs=None, **how):
         was_probed, session.call_us = bool(session.lacking), USUAL_US
-        if deferred_inputs is None and was_probed:
+        if late_inputs is None and was_probed:
             session.call_us += 50.0
-        return launch(sets, deferred_inputs=deferred_inputs, **how)
+        return launch(sets, late_inputs=late_inputs, **how)
 
     session.launch = slow_after
     found = probe(session, count=2).results[Probe.LATE_INPUT]

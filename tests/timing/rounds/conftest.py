@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.device.bench import LocalTimes
+from harness.device.backend import LocalTimes
 from harness.device.identity import Telemetry, Violations
 from harness.launch.conversation import Launch, Launches
 from harness.model.device_limits import limits_of
@@ -64,7 +64,7 @@ class ScriptedSession:
         self._log.append(("helpers",))
 
     def launch(
-        self, sets, *, gate, timeout_s=None, early_s=None, inspect=False, deferred_inputs=None, meanwhile=None,
+        self, sets, *, gate, timeout_s=None, early_s=None, inspect=False, late_inputs=None, meanwhile=None,
         synchronised=False, record=False,
     ):
         if meanwhile is not None:
@@ -72,10 +72,10 @@ class ScriptedSession:
         if synchronised:
             self.synchronised += 1
         self.early_s = max(early_s or 0.0, self.early_s)
-        if deferred_inputs is not None:
+        if late_inputs is not None:
             self._log.append(("completed", len(sets), gate))
             times = [self._time_us(self.segments)] * len(sets)
-            times[deferred_inputs.index] += self.completed_later_us
+            times[late_inputs.index] += self.completed_later_us
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         if any(inputs.family is not GIVEN for inputs in sets):
             self._log.append(("valued", len(sets), gate))
@@ -96,7 +96,7 @@ class ScriptedSession:
         return Launches(launches, self.end_to_end_us, hidden if gate else None, [True] * len(sets))
 
 
-class ScriptedBench:
+class ScriptedBackend:
     """The judge's own arm on the same script, and telemetry from a list."""
 
     room = 100  # as the session's
@@ -124,8 +124,8 @@ class ScriptedBench:
 
 @pytest.fixture
 def scripted():
-    """`scripted.Session` and `scripted.Bench`, for tests that set up rounds by themselves."""
-    return SimpleNamespace(Session=ScriptedSession, Bench=ScriptedBench)
+    """`scripted.Session` and `scripted.Backend`, for tests that set up rounds by themselves."""
+    return SimpleNamespace(Session=ScriptedSession, Backend=ScriptedBackend)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def small_regions(monkeypatch):
 
 @pytest.fixture
 def rounds_of(small_regions, reference_of, settings):
-    """`rounds_of(a_us, b_us, …)`: (Timing, log, session, bench) after a whole run."""
+    """`rounds_of(a_us, b_us, …)`: (Timing, log, session, backend) after a whole run."""
 
     def make(
         a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, ends_s=math.inf, **changes
@@ -144,12 +144,12 @@ def rounds_of(small_regions, reference_of, settings):
         log = []
         candidate_us = a_us if callable(a_us) else lambda segment: a_us
         session = ScriptedSession(candidate_us, log, hidden)
-        bench = ScriptedBench(b_us, log, kind, throttle)
+        backend = ScriptedBackend(b_us, log, kind, throttle)
         judge = verify or (
             lambda sets, made, only=None: log.append(("verify", len(sets) if only is None else len(only)))
         )
-        rounds = Rounds(session, bench, reference_of(), replace(settings, **changes), judge, {1}, ends_s=ends_s)
-        return rounds.run(), log, session, bench
+        rounds = Rounds(session, backend, reference_of(), replace(settings, **changes), judge, {1}, ends_s=ends_s)
+        return rounds.run(), log, session, backend
 
     return make
 
@@ -164,10 +164,10 @@ def beside(small_regions, reference_of, settings):
         log = []
         session = ScriptedSession(lambda _: a_us, log)
         session.in_worker_us = in_worker_us
-        bench = ScriptedBench(b_us, log, "cuda")
+        backend = ScriptedBackend(b_us, log, "cuda")
         wanted = replace(settings, **fields)
         rounds = Rounds(
-            session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=is_control,
+            session, backend, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=is_control,
             pooled_baseline=pooled_baseline,
         )
         return rounds.run(), log

@@ -97,7 +97,7 @@ def test_of_a_call_that_may_reach_the_limit_no_two_are_queued(scripted, small_re
     session = scripted.Session(lambda _: 2e7, log)
     session.takes_long = True
     timing = Rounds(
-        session, scripted.Bench(1000.0, []), reference_of(), settings, lambda sets, made, only=None: None, {1}
+        session, scripted.Backend(1000.0, []), reference_of(), settings, lambda sets, made, only=None: None, {1}
     ).run()
     assert [count for kind, count, *_ in (each for each in log if each[0] == "A")] == [1] * 5
     assert timing.word == "SLOWER"
@@ -106,7 +106,7 @@ def test_of_a_call_that_may_reach_the_limit_no_two_are_queued(scripted, small_re
 def _rounds(scripted, reference_of, settings, a_us, b_us, **more):
     from harness.timing.rounds import Rounds
 
-    session, bench = scripted.Session(lambda _: a_us, []), scripted.Bench(b_us, [])
+    session, backend = scripted.Session(lambda _: a_us, []), scripted.Backend(b_us, [])
     return Rounds(
-        session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, **more
+        session, backend, reference_of(), settings, lambda sets, made, only=None: None, {1}, **more
     ).run()

@@ -91,10 +91,10 @@ def many_kernels(scripted, small_regions, reference_of, settings):
 
     def make(whose, room, *, a_us=16.0, b_us=16.0):
         log = []
-        session, bench = scripted.Session(lambda _: a_us, log, True), scripted.Bench(b_us, log, "cuda")
+        session, backend = scripted.Session(lambda _: a_us, log, True), scripted.Backend(b_us, log, "cuda")
         session.in_worker_us = b_us
         if whose == "B":
-            bench.room = room
+            backend.room = room
         elif whose == "A":
             session.room = room
         else:
@@ -105,7 +105,7 @@ def many_kernels(scripted, small_regions, reference_of, settings):
                 return replace(made, hidden=len(sets) <= room) if gate else made
 
             session.time_reference = time_reference
-        rounds = Rounds(session, bench, reference_of(), replace(settings, segment_ms=3.0), lambda *given, **named: None, {1})
+        rounds = Rounds(session, backend, reference_of(), replace(settings, segment_ms=3.0), lambda *given, **named: None, {1})
         return rounds.run(), log
 
     return make

@@ -11,8 +11,8 @@ from harness.launch.failures import Failed, failed
 from harness.model.device_limits import CUDA
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.rounds import Rounds
+from harness.timing.stability import check_spread
 from harness.timing.stats import process_share
-from harness.timing.variance import check_spread
 
 pytestmark = pytest.mark.usefixtures("small_regions")
 
@@ -76,7 +76,7 @@ def test_a_baseline_that_fails_inside_is_left_at_that(beside):
 
 def test_one_that_fails_later_is_said_to_and_not_that_it_took_another_time(scripted, reference_of, settings):
     log = []
-    session, bench = scripted.Session(lambda _: 20.0, log), scripted.Bench(20.0, log, "cuda")
+    session, backend = scripted.Session(lambda _: 20.0, log), scripted.Backend(20.0, log, "cuda")
     session.in_worker_us, plain = 20.0, session.time_reference
 
     def time_reference(sets, **how):
@@ -86,7 +86,7 @@ def test_one_that_fails_later_is_said_to_and_not_that_it_took_another_time(scrip
 
     session.time_reference = time_reference
     timing = Rounds(
-        session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, is_control=True
+        session, backend, reference_of(), settings, lambda sets, made, only=None: None, {1}, is_control=True
     ).run()
     assert not timing.agreeing and timing.in_worker_us
     assert len(timing.notes) == 1 and "could not be timed in its process in all rounds" in timing.notes[0]
@@ -102,11 +102,11 @@ def late(scripted, reference_of, settings):
     def make(*which):
         log = []
         session = scripted.Session(lambda _: 15.6 if session.in_workers != 8 else 9.0, log)
-        bench = scripted.Bench(15.1, log, "cuda")
+        backend = scripted.Backend(15.1, log, "cuda")
         session.in_worker_us, session.late_in_worker = 15.6, which
         wanted = replace(settings, half_width=1e-6)
         rounds = Rounds(
-            session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=True
+            session, backend, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=True
         )
         return rounds.run(), log
 
@@ -142,9 +142,9 @@ def test_what_a_process_may_add_is_no_scatter_of_the_candidates(beside):
 def test_why_it_was_given_up_outlasts_a_round_that_was_left_out(scripted, reference_of, settings):
     log = []
     session = scripted.Session(lambda _: 20.0, log, lambda segment: segment != 12)
-    bench = scripted.Bench(20.0, log, "cuda")
+    backend = scripted.Backend(20.0, log, "cuda")
     session.in_worker_us = "raises"
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
     assert timing.launch_hidden is True and "was left out" in timing.notes[0]
     assert timing.in_worker_fault == "raised RuntimeError: patched" and "patched" in timing.notes[1]
 
@@ -152,7 +152,7 @@ def test_why_it_was_given_up_outlasts_a_round_that_was_left_out(scripted, refere
 def test_eager_that_raises_in_a_round_with_a_late_queue_is_not_excused(scripted, reference_of, settings):
     log = []
     session = scripted.Session(lambda _: 20.0, log)
-    bench, plain = scripted.Bench(20.0, log, "cuda"), session.time_reference
+    backend, plain = scripted.Backend(20.0, log, "cuda"), session.time_reference
     session.in_worker_us = 20.0
     session._hidden = lambda segment: session.in_workers != 7  # in whose round the candidate is late too
 
@@ -162,7 +162,7 @@ def test_eager_that_raises_in_a_round_with_a_late_queue_is_not_excused(scripted,
         return plain(sets, **how)
 
     session.time_reference = time_reference
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
     assert timing.in_worker_fault == "raised RuntimeError: patched" and not any("left out" in note for note in timing.notes)
 
 
@@ -195,10 +195,10 @@ def test_rounds_end_early_where_the_distance_between_the_baselines_is_most_of_th
 ):
     # By the number of the segment: looks come when chance says, and have no part in this.
     log, wobble = [], [100.0, 100.02, 99.985, 100.01, 99.99, 100.03, 99.97]
-    session, bench = scripted.Session(lambda segment: wobble[segment % len(wobble)], log), scripted.Bench(b_us, log, "cuda")
+    session, backend = scripted.Session(lambda segment: wobble[segment % len(wobble)], log), scripted.Backend(b_us, log, "cuda")
     session.in_worker_us = 100.0
     wanted = replace(settings, half_width=1e-6, budget_s=600.0)
-    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run()
+    timing = Rounds(session, backend, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run()
     assert len(timing.log_ratios) == rounds and timing.agreeing
 
 
@@ -233,8 +233,8 @@ def test_on_a_cpu_nothing_of_it_is_known(rounds_of):
 
 def test_only_the_control_is_told_to_wait_for_the_device_within_its_calls(scripted, small_regions, reference_of, settings):
     for is_control, asked in ((True, 1), (False, 0)):
-        session, bench = scripted.Session(lambda _: 20.0, []), scripted.Bench(20.0, [], "cuda")
+        session, backend = scripted.Session(lambda _: 20.0, []), scripted.Backend(20.0, [], "cuda")
         timing = Rounds(
-            session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, is_control=is_control
+            session, backend, reference_of(), settings, lambda sets, made, only=None: None, {1}, is_control=is_control
         ).run()
         assert session.synchronised == asked and (timing.synchronised_overhead_us is not None) == is_control

@@ -25,7 +25,7 @@ def watched(small_regions, scripted, reference_of, settings):
     def run(kind="cuda", in_worker_us=None, verify=lambda number: None):
         log, made_by, verified = [], {}, []
         run.log = log
-        session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log, kind)
+        session, backend = scripted.Session(lambda _: 10.0, log), scripted.Backend(10.0, log, kind)
         session.in_worker_us = in_worker_us
         plain = {"A": session.launch, "I": session.time_reference}
 
@@ -63,7 +63,7 @@ def watched(small_regions, scripted, reference_of, settings):
 
         reference.draw = draw
         brief = replace(settings, looks=(4, 6, 8), budget_s=100.0)
-        Rounds(session, bench, reference, brief, judge, set()).run()
+        Rounds(session, backend, reference, brief, judge, set()).run()
         return log, verified
 
     return run
@@ -200,7 +200,7 @@ def test_what_is_wrong_with_the_last_pair_is_found_before_anything_is_estimated(
 def test_what_was_found_wrong_meanwhile_comes_before_the_death_in_the_queue_under_way(
     small_regions, scripted, reference_of, settings, arm
 ):
-    session, bench = scripted.Session(lambda _: 10.0, []), scripted.Bench(10.0, [], "cuda")
+    session, backend = scripted.Session(lambda _: 10.0, []), scripted.Backend(10.0, [], "cuda")
     session.in_worker_us, worked = 10.0, []
     plain = {"A": session.launch, "I": session.time_reference}
 
@@ -220,7 +220,7 @@ def test_what_was_found_wrong_meanwhile_comes_before_the_death_in_the_queue_unde
 
     session.launch, session.time_reference = dying("A"), dying("I")
     with pytest.raises(Failed, match="wrong before" if arm == "A" else "killed|wrong before") as caught:
-        Rounds(session, bench, reference_of(), settings, wrong, set()).run()
+        Rounds(session, backend, reference_of(), settings, wrong, set()).run()
     if arm == "A":
         assert caught.value.__cause__.verdict.status is Status.CRASHED
 

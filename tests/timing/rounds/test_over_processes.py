@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.judge.conclusion import published
+from harness.judge.published_speedup import published
 from harness.timing.baseline_pool import BaselinePool
 from harness.timing.estimate import allow_for_other_processes
 from harness.timing.stats import Interval, PooledBaseline, eager_share, process_share
@@ -70,22 +70,22 @@ def test_on_a_cpu_there_is_no_mean(scripted, small_regions, reference_of, settin
     from harness.timing.rounds import Rounds
 
     log = []
-    session, bench = scripted.Session(lambda _: 22.0, log), scripted.Bench(15.5, log, "cpu")
+    session, backend = scripted.Session(lambda _: 22.0, log), scripted.Backend(15.5, log, "cpu")
     timing = Rounds(
-        session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, pooled_baseline=FOUR
+        session, backend, reference_of(), settings, lambda sets, made, only=None: None, {1}, pooled_baseline=FOUR
     ).run()
     assert not timing.is_pooled and timing.speedup == timing.scattered
 
 
 def wobbling(scripted, reference_of, settings, pooled_baseline):
     log, wobble = [], [22.0, 22.06, 21.95, 22.03, 21.97, 22.08, 21.92]
-    session, bench = scripted.Session(lambda segment: wobble[segment % len(wobble)], log), scripted.Bench(15.5, log, "cuda")
+    session, backend = scripted.Session(lambda segment: wobble[segment % len(wobble)], log), scripted.Backend(15.5, log, "cuda")
     session.in_worker_us = 15.5
     from harness.timing.rounds import Rounds
 
     wanted = replace(settings, half_width=1e-6, budget_s=600.0, looks=(10, 20, 40))
     return Rounds(
-        session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, pooled_baseline=pooled_baseline
+        session, backend, reference_of(), wanted, lambda sets, made, only=None: None, {1}, pooled_baseline=pooled_baseline
     ).run()
 
 

@@ -57,9 +57,9 @@ def test_what_precedes_a_look_is_what_precedes_any_segment_of_the_candidate(
 ):
     drawn({segment: what for segment in (0, 1, 3, 6)}, what)
     log = []
-    session, bench = scripted.Session(lambda _: 100.0, log), scripted.Bench(100.0, log, "cuda")
+    session, backend = scripted.Session(lambda _: 100.0, log), scripted.Backend(100.0, log, "cuda")
     session.in_worker_us, session.early_us = in_worker_us, 100.0
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert bool(timing.in_worker_us) == bool(in_worker_us)
     seen = "".join(dict.fromkeys(PROBED, "L").get(entry[0], entry[0]) for entry in log
                    if entry[0] in ("A", "B", "I", *PROBED))
@@ -77,8 +77,8 @@ def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
 ):
     drawn({1: Probe.LATE_INPUT}, Probe.EARLY_READ)
     log = []
-    session, bench = scripted.Session(lambda _: 200.0, log, True), scripted.Bench(2000.0, log, "cuda")
-    plain, local = session.launch, bench.local_launches
+    session, backend = scripted.Session(lambda _: 200.0, log, True), scripted.Backend(2000.0, log, "cuda")
+    plain, local = session.launch, backend.local_launches
     session.early_us = 600.0
 
     def launch(sets, *, gate, **how):  # ungated it shows what the host takes for each launch
@@ -86,8 +86,8 @@ def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
         return plain(sets, gate=gate, **how)
 
     session.launch = launch
-    bench.local_launches = lambda model, sets, *, gate: replace(local(model, sets, gate=gate), hidden=False if gate else None)
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    backend.local_launches = lambda model, sets, *, gate: replace(local(model, sets, gate=gate), hidden=False if gate else None)
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert timing.launch_hidden is False
     assert timing.late_input_probe.limits is CUDA.ungated_probe and not timing.late_input_probe.is_finding
 
@@ -99,14 +99,14 @@ def test_where_the_device_waits_for_the_host_all_inputs_of_a_look_lie_open_and_o
     """A window that opens late lets the host run ahead, so that an honest call too is faster than it usually is."""
     drawn({2: what}, what)
     log = []
-    session, bench = scripted.Session(lambda _: 200.0, log, hidden=False), scripted.Bench(2000.0, log, "cuda")
+    session, backend = scripted.Session(lambda _: 200.0, log, hidden=False), scripted.Backend(2000.0, log, "cuda")
     session.early_us = 20.0  # what a call takes in a segment of open inputs alone
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     seen, unseen = (timing.input_value_probe, timing.late_input_probe) if what is Probe.INPUT_VALUE else (timing.late_input_probe, timing.input_value_probe)
     assert (seen.limits, seen.is_finding) == (CUDA.ungated_probe, False) and unseen is None and timing.early_read_probe is None
     assert session.early_s == pytest.approx(1e-3)
     session.completed_later_us = session.valued_later_us = 150.0
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     found = timing.input_value_probe if what is Probe.INPUT_VALUE else timing.late_input_probe
     assert found.is_certain
 
@@ -134,9 +134,9 @@ def test_who_takes_longer_on_inputs_of_another_family_is_seen_in_segments_that_c
 ):
     drawn({2: Probe.INPUT_VALUE})
     log = []
-    session, bench = scripted.Session(lambda _: 5000.0, log), scripted.Bench(2000.0, log, kind)
+    session, backend = scripted.Session(lambda _: 5000.0, log), scripted.Backend(2000.0, log, kind)
     session.valued_later_us = 4000.0
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert [entry[0] for entry in log].count("valued") == 5
     assert timing.input_value_probe.usual_us == 9000.0 and timing.input_value_probe.is_finding and timing.input_value_probe.findings == 5
     assert set(timing.candidate_us) == {5000.0}
@@ -146,6 +146,6 @@ def test_where_inputs_have_no_other_family_nothing_is_made_of_them(small_regions
     log = []
     reference = reference_of(accuracy=AccuracyRule())
     assert reference.timed_families == ()
-    session, bench = scripted.Session(lambda _: 5000.0, log), scripted.Bench(2000.0, log)
-    timing = Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
+    session, backend = scripted.Session(lambda _: 5000.0, log), scripted.Backend(2000.0, log)
+    timing = Rounds(session, backend, reference, settings, lambda sets, made, only=None: None, set()).run()
     assert timing.input_value_probe is None and timing.early_read_probe is not None and "valued" not in {entry[0] for entry in log}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from harness.judge.conclusion import published
+from harness.judge.published_speedup import published
 from harness.timing.stats import Interval, estimate_speedup
 from harness.timing.timings import Timing
 

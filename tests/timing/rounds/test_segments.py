@@ -63,8 +63,8 @@ def test_the_candidate_has_new_inputs_in_each_launch_and_none_that_eager_is_time
     scripted, reference_of, settings
 ):
     log, seen, of_eager = [], [], []
-    session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
-    plain_launch, plain_local = session.launch, bench.local_launches
+    session, backend = scripted.Session(lambda _: 1000.0, log), scripted.Backend(1000.0, log)
+    plain_launch, plain_local = session.launch, backend.local_launches
 
     def launch(sets, **how):
         seen.extend(sets)
@@ -74,8 +74,8 @@ def test_the_candidate_has_new_inputs_in_each_launch_and_none_that_eager_is_time
         of_eager.extend(sets)
         return plain_local(model, sets, **how)
 
-    session.launch, bench.local_launches = launch, local_launches
-    Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    session.launch, backend.local_launches = launch, local_launches
+    Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     contents = {bytes(each.region.numpy()) for each in seen}
     assert len(contents) == len(seen)
     own = {bytes(each.region.numpy()) for each in of_eager}
@@ -99,8 +99,8 @@ def test_arms_that_take_about_as_long_have_segments_of_as_many_launches(rounds_o
 def test_what_is_made_as_one_counts_as_two_segments(scripted, reference_of, settings):
     """Of eight launches the middle half would leave out both that are slow, and of each four only one of two."""
     log, wanted = [], replace(settings, segment_ms=4.0)
-    session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
-    plain = bench.local_launches
+    session, backend = scripted.Session(lambda _: 1000.0, log), scripted.Backend(1000.0, log)
+    plain = backend.local_launches
 
     def local_launches(model, sets, **how):
         made = plain(model, sets, **how)
@@ -108,8 +108,8 @@ def test_what_is_made_as_one_counts_as_two_segments(scripted, reference_of, sett
             made.times_us[1:] = [3000.0, 3000.0, *[1000.0] * 6]
         return made
 
-    bench.local_launches = local_launches
-    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
+    backend.local_launches = local_launches
+    timing = Rounds(session, backend, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
     assert timing.log_ratios[0] == pytest.approx(math.log(3) / 2 / 2)
 
 
@@ -122,8 +122,8 @@ def test_a_segment_has_two_launches_at_least_and_seventeen_at_most(rounds_of, ti
 @pytest.mark.usefixtures("small_regions")
 def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_judges_own(scripted, reference_of, settings):
     log, wanted = [], replace(settings, segment_ms=1.0)
-    session, bench = scripted.Session(lambda _: 0.001, log, steps_us=5000.0), scripted.Bench(2000.0, log)
-    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
+    session, backend = scripted.Session(lambda _: 0.001, log, steps_us=5000.0), scripted.Backend(2000.0, log)
+    timing = Rounds(session, backend, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
     assert timing.launches_per_segment == 1 + 4  # twenty times a millisecond, in launches of five
 
 
@@ -135,10 +135,10 @@ def test_a_small_memory_makes_segments_shorter_and_a_look_ready_all_the_same(
     monkeypatch.setattr(
         ProbeRunner, "prepare", lambda self, inputs, count: ready.append((len(log), count)) or prepare(self, inputs, count)
     )
-    session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log)
+    session, backend = scripted.Session(lambda _: 10.0, log), scripted.Backend(10.0, log)
     reference = reference_of()
     reference.memory = replace(reference.memory, launches=3)
-    timing = Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
+    timing = Rounds(session, backend, reference, settings, lambda sets, made, only=None: None, set()).run()
     assert timing.input_sets == 3
     assert timing.lacked_launches
     counts = [entry[1] for entry in log if entry[0] == "completed"]
@@ -163,11 +163,11 @@ def test_a_wrong_output_in_a_timed_launch_ends_the_rounds(rounds_of):
 @pytest.mark.usefixtures("small_regions")
 def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_of, settings):
     log, models = [], []
-    session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
-    plain = bench.local_launches
-    bench.local_launches = lambda model, sets, **how: models.append(model) or plain(model, sets, **how)
+    session, backend = scripted.Session(lambda _: 1000.0, log), scripted.Backend(1000.0, log)
+    plain = backend.local_launches
+    backend.local_launches = lambda model, sets, **how: models.append(model) or plain(model, sets, **how)
     reference = reference_of()
-    Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
+    Rounds(session, backend, reference, settings, lambda sets, made, only=None: None, set()).run()
     assert set(map(id, models)) == {id(reference.model)}
     assert isinstance(reference.model, torch.nn.Module)
 
@@ -186,11 +186,11 @@ def test_a_call_that_takes_less_than_half_once_it_is_queued_ahead_gets_longer_se
 ):
     """Of 0.2 ms when held: the host's time may have been in the first look at it."""
     log = []
-    session, bench = scripted.Session(lambda segment: ungated_us if segment < 1 else 200.0, log, True), scripted.Bench(
+    session, backend = scripted.Session(lambda segment: ungated_us if segment < 1 else 200.0, log, True), scripted.Backend(
         3000.0, log, kind="cuda"
     )
     timing = Rounds(
-        session, bench, reference_of(), replace(settings, segment_ms=1.0), lambda sets, made, only=None: None, set()
+        session, backend, reference_of(), replace(settings, segment_ms=1.0), lambda sets, made, only=None: None, set()
     ).run()
     assert session.opened == opened
     assert timing.launches_per_segment == launches and timing.input_sets == max(opened)

@@ -45,7 +45,7 @@ def program(tmp_path):
 
 @pytest.mark.parametrize(("device", "said"), [("cpu", "--device cpu is none"), ("auto", "PyTorch")])
 def test_without_a_gpu_it_says_why_there_are_no_counters(monkeypatch, device, said):
-    monkeypatch.setattr(profile, "open_bench", lambda name: SimpleNamespace(limits=CPU))
+    monkeypatch.setattr(profile, "open_backend", lambda name: SimpleNamespace(limits=CPU))
     with pytest.raises(NothingToRun, match=f"reads a GPU's counters: .*{said}.*doctor"):
         profile.profile(None, None, device, None, NullProgress())
 

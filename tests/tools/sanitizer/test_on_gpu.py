@@ -108,12 +108,12 @@ def write(folder, name, source, output="torch.empty_like(x)"):
 
 def examined(path):
     from harness.attribution.source_names import source_text
-    from harness.device.cuda import CudaBench
+    from harness.device.cuda import CudaBackend
     from harness.judge.sanitize import open_examiner
     from harness.tools.launch_files import SmallLaunch
     from harness.tools.sanitizer.examination import Uses
 
-    examiner = open_examiner(CudaBench(0))
+    examiner = open_examiner(CudaBackend(0))
     # 1024 floats end where the next allocation would begin.
     launch = SmallLaunch(str(path), {}, 1, [], [torch.rand(1024)], "cuda:0")
     return examiner.examine(launch, Uses(source_text(path)), lambda text: None)

@@ -14,8 +14,8 @@ from harness.worker import extensions, profiler
 SIZE = 512
 
 
-class Stage:
-    """A stage without a judge: a turn is there when it is asked for."""
+class Slots:
+    """Slots without a judge: a turn is there when it is asked for."""
 
     stream = None
 
@@ -43,7 +43,7 @@ class Launcher:
         inputs = outputs = ()
 
         @staticmethod
-        def fault_of(result, stage, index):
+        def fault_of(result, slots, index):
             return {"code": "not looked at"}
 
 
@@ -55,9 +55,9 @@ def listed() -> Callable[..., dict[str, Any]]:
 
     def launch(model):
         torch.manual_seed(0)
-        stage = Stage([torch.rand(SIZE, SIZE) for _ in range(2)])
+        slots = Slots([torch.rand(SIZE, SIZE) for _ in range(2)])
         skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
-        _, *launches = [profiler.profiled_launch(stage, Launcher, model, first, skeleton) for first in (1, 3, 5, 7)]
+        _, *launches = [profiler.profiled_launch(slots, Launcher, model, first, skeleton) for first in (1, 3, 5, 7)]
         return min(launches, key=lambda launch: launch["total_us"])
 
     return launch
@@ -80,12 +80,12 @@ def alone_on_a_core(one_thread):
 
 @pytest.fixture
 def steps_of() -> Callable[..., list[str]]:
-    """`steps_of(model, first)`: what a stage on the CPU is asked for during one profiled launch, in order."""
+    """`steps_of(model, first)`: what slots on the CPU are asked for during one profiled launch, in order."""
 
     def launch(model, first):
-        stage = Stage([torch.rand(4, 4)])
-        profiler.profiled_launch(stage, Launcher, model, first, {"list": [{"tensor": 0}]})
-        return stage.steps
+        slots = Slots([torch.rand(4, 4)])
+        profiler.profiled_launch(slots, Launcher, model, first, {"list": [{"tensor": 0}]})
+        return slots.steps
 
     return launch
 
@@ -95,9 +95,9 @@ def launcher_asking() -> Callable[..., dict[str, Any]]:
     """`launcher_asking(ask)` is the listing of a product whose result is handed to `ask` for its form."""
 
     def launch(ask):
-        layout = SimpleNamespace(inputs=(), outputs=(), fault_of=lambda result, stage, index: {"code": ask(result)})
-        stage = Stage([torch.rand(64, 64) for _ in range(2)])
+        layout = SimpleNamespace(inputs=(), outputs=(), fault_of=lambda result, slots, index: {"code": ask(result)})
+        slots = Slots([torch.rand(64, 64) for _ in range(2)])
         skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
-        return profiler.profiled_launch(stage, SimpleNamespace(layout=layout), torch.matmul, 1, skeleton)
+        return profiler.profiled_launch(slots, SimpleNamespace(layout=layout), torch.matmul, 1, skeleton)
 
     return launch

@@ -1,0 +1,351 @@
+"""Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was printed.
+
+Installed by `builder` before a candidate is imported, inside the untrusted child. A call is built with the stand-in
+for PyTorch's headers first (`stand_in_headers`), and as it was written where that fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch.utils.cpp_extension as cpp_extension
+
+from harness.build import (
+    certain_errors, compile_only, cubin, dependencies, flag_files, extension_maker, source_suffixes, stand_in_headers,
+)
+from harness.build.builder_progress import Speaker
+from harness.build.device_linking import with_device_linking
+from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
+from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
+from harness.protocol.extension_key import extension_key, names_folder
+
+_FLAG = "-Xptxas=-v"
+_COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags", "extra_ldflags")
+
+
+class _Refused(Exception):
+    """Raised with the errors of a build that no headers could mend, as nvcc tells them."""
+
+
+class ExtensionMaker:
+    """Builds below `folder` and collects `extensions` (one dict per distinct call), `log`, `files` and `failures`, of a
+    candidate that lies in `own_folder`; and whether what is built is another one elsewhere.
+    """
+
+    def __init__(
+        self, folder: Path, own_folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool,
+        slim_headers: bool = True, speaker: Speaker | None = None,
+    ) -> None:
+        """`speaker` says when compilers are waited for, and when a build is done again without the stand-in."""
+        self.folder, self.own_folder = folder, own_folder
+        self.nvcc, self.sms, self.without_gpu = nvcc, sms, without_gpu
+        self.slim_headers, self.names_folder = slim_headers, False
+        self._speaker = speaker or Speaker(lambda frame: None)
+        self.extensions: list[dict[str, Any]] = []
+        self.files: set[str] = set()
+        self.failures: list[NotCompiled] = []
+        self.failed: set[str] = set()  # the keys of the calls that no compiler took
+        self._real = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
+        self.log = ""
+        self._slim_log = ""
+        self._modules: dict[str, Any] = {}
+        # Whether a ModelNew is being constructed, and whether something was built in it, that its arguments may decide.
+        self.is_in_init = self.built_in_init = False
+
+    def install(self) -> None:
+        """Replace the two compile calls of torch."""
+        # It deletes a header in torch's own folder, which is read-only here and shared with other builds.
+        if hasattr(cpp_extension, "remove_extension_h_precompiler_headers"):
+            cpp_extension.remove_extension_h_precompiler_headers = lambda: None
+        if hasattr(cpp_extension, "_write_ninja_file"):
+            write = with_quoted_folders(cpp_extension._write_ninja_file)
+            cpp_extension._write_ninja_file = with_device_linking(write)
+        for kind, real in self._real.items():
+            setattr(cpp_extension, kind, self._recording(kind, inspect.signature(real)))
+
+    def _recording(self, kind: str, signature: inspect.Signature) -> Callable[..., Any]:
+        return lambda *positional, **named: self._made(kind, dict(signature.bind(*positional, **named).arguments))
+
+    def make(self, kind: str, arguments: dict[str, Any], texts: Mapping[str, str]) -> None:
+        """Build what another process of the candidate's asked for; `texts` are those of the files that it named, wherever
+        that process had them. Raises NotCompiled and NoCompiler.
+        """
+        if kind == "load":
+            arguments["sources"] = [self._file(path, texts.get(path)) for path in arguments["sources"]]
+        self._made(kind, arguments)
+
+    def _file(self, path: str, text: str | None) -> str:
+        """Where this process finds a file of that text: at `path`, or else where it writes it to."""
+        with suppress(OSError):
+            if text is None or Path(path).read_text(encoding="utf-8", errors="replace") == text:
+                return path
+        place = self.folder / "asked" / hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] / Path(path).name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+        return str(place)
+
+    def _made(self, kind: str, arguments: dict[str, Any]) -> Any:
+        """What a call comes to, which is built once."""
+        key = extension_key(kind, arguments, self.own_folder)
+        if key not in self._modules:
+            self.names_folder |= names_folder(kind, arguments, self.own_folder)
+            self.built_in_init |= self.is_in_init
+            try:
+                with self._speaker.compiling():
+                    self._modules[key] = self._build(kind, self._real[kind], key, arguments)
+            except NotCompiled:
+                self.failed.add(key)
+                raise
+        return self._modules[key]
+
+    def _build(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+        place = self.folder / key
+        place.mkdir(parents=True, exist_ok=True)
+        if kind == "load":
+            self.files.update(map(str, extension_maker.source_files(arguments)))
+        cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
+        if cuda and self.nvcc is None:
+            raise NoCompiler("it has CUDA sources, and there is no nvcc")
+        if cuda:
+            arguments["extra_cuda_cflags"] = [*(arguments.get("extra_cuda_cflags") or []), _FLAG]
+        arguments.update(build_directory=str(place), verbose=True)
+        arguments.pop("use_pch", None)
+        build = self._compile_only if cuda and self.without_gpu else self._build_and_load
+        try:
+            went, module = self._with_slim_headers(build, kind, real, key, arguments)
+            if not went:
+                module = build(kind, real, key, arguments)
+        except _Refused as error:  # whatever else was said may be for want of other headers
+            self.failures.append(NotCompiled("nvcc refused it", str(error), headers="slim"))
+            raise self.failures[-1] from error
+        except (RuntimeError, ImportError, OSError, NotCompiled) as error:
+            self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
+            raise self.failures[-1] from error
+        texts = extension_maker.all_texts(kind, arguments)
+        named = flag_files.files_named(arguments, texts, place, self.own_folder)
+        self.files |= dependencies.local(named, self.folder, self.nvcc)
+        self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
+        return module
+
+    def _with_slim_headers(
+        self, build: Callable[..., Any], kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
+    ) -> tuple[bool, Any]:
+        """Whether the call builds with the stand-in first on the include path, and what `build` then returned.
+
+        Of an attempt that failed nothing is left. Raises what `build` raised where it would do so without it, too.
+        """
+        place, headers = self.folder / key, self.folder / f"{key}-headers"
+        versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
+        self._slim_log, log, version = "", self.log, versions.get(arguments.get("name"))
+        try:
+            texts = extension_maker.texts_of_halves(kind, arguments)
+            torch_include = Path(cpp_extension.include_paths()[0])
+            folders = extension_maker.header_folders(kind, arguments)
+            included = stand_in_headers.headers_of([each for half in texts for each in half], folders)
+            if not self.slim_headers or not stand_in_headers.write(headers, torch_include, *texts, included):
+                return False, None
+            paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
+            return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
+        except Exception as error:
+            certain = self._certain(self._refused(error, self.log[len(log):]), kind, key, arguments)
+            if certain:
+                lines = dict.fromkeys(as_told(each) for errors in certain.values() for each in errors)
+                raise _Refused("\n".join(lines)) from error
+            self._speaker.begin_again()
+            self._slim_log, self.log = self.log[len(log):], log
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True, exist_ok=True)
+            # torch counts the builds of a name and would call the module NAME_v1 the second time.
+            if version is None:
+                versions.pop(arguments.get("name"), None)
+            else:
+                versions[arguments.get("name")] = version
+            return False, None
+
+    def _build_and_load(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+        log_path = self.folder / key / "compiler.log"
+        try:
+            with printed_to(log_path):
+                return real(**_own_lists(arguments))
+        finally:
+            self.log += log_path.read_text(errors="replace")
+
+    def _compile_only(
+        self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
+    ) -> CompiledStandIn:
+        nvcc, at_once = self.nvcc or "nvcc", int(os.environ.get("MAX_JOBS") or 1)
+        texts = self._own_texts(kind, key, arguments)
+        came = compile_only.compile_cuda(kind, arguments, self.folder / key, nvcc, self.sms, texts, at_once)
+        self.log += came.log
+        # With other headers it may go for one of those, too, unless it is the machine that lacks what is used.
+        is_slim = str(self.folder / f"{key}-headers") in map(str, arguments.get("extra_include_paths") or [])
+        if not came.passed or (is_slim and not all(map(needs_architecture, came.refused.values()))):
+            raise NotCompiled("nvcc refused it", self.log, refused=came.refused)
+        return CompiledStandIn(str(arguments.get("name")), came)
+
+    def _refused(self, error: Exception, log: str) -> Mapping[str, str]:
+        """What nvcc said for each architecture that it refused, where it was that which failed; torch has it in its log."""
+        if isinstance(error, NotCompiled):
+            return error.refused
+        return dict.fromkeys(self.sms, log) if self.nvcc is not None and isinstance(error, RuntimeError) else {}
+
+    def _certain(
+        self, refused: Mapping[str, str], kind: str, key: str, arguments: dict[str, Any]
+    ) -> dict[str, list[Diagnostic]]:
+        """By architecture the errors that nvcc would find with PyTorch's own headers too, in the same words; empty where
+        one of them may do without any.
+        """
+        place, nvcc, certain = self.folder / key, self.nvcc or "nvcc", {}
+        for sm in self.sms:
+            errors = [each for each in diagnostics(refused.get(sm, "")) if each.kind == "error"]
+            if not certain_errors.may_be_certain(errors):
+                return {}
+            try:
+                texts = self._own_texts(kind, key, arguments)
+                with_stock = compile_only.preprocessed(kind, arguments, place, nvcc, sm, texts)
+            except OSError:
+                return {}
+            certain[sm] = [
+                each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)
+            ]
+            if not certain[sm]:
+                return {}
+        return certain
+
+    def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
+        """The texts of a call and of its own headers, without those of the stand-in."""
+        texts = extension_maker.all_texts(kind, arguments)
+        folders = extension_maker.header_folders(kind, arguments)
+        own = [each for each in folders if each != self.folder / f"{key}-headers"]
+        return [*texts, *stand_in_headers.headers_of(texts, own)]
+
+    def _note_built(
+        self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
+    ) -> None:
+        noted = {"key": key, "cuda": cuda, "headers": headers}
+        for path in sorted(place.glob("*.sm_*.cubin")):
+            self.log += cubin.told(cubin.constant_bytes(path.read_bytes()), path.name.split(".")[-2])
+        if isinstance(module, CompiledStandIn):
+            name = str(arguments.get("name"))
+            came = object.__getattribute__(module, "_came")
+            refused = {sm: why_refused(output) for sm, output in came.refused.items()}
+            self.files |= dependencies.local(came.read, self.folder, self.nvcc)
+            self.extensions.append({
+                **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,
+            })
+            return
+        read = dependencies.files_of_ninja(place)
+        if not read:  # then nobody can say which headers were
+            read = map(str, extension_maker.headers_beside(extension_maker.source_files(arguments)))
+        self.files |= dependencies.local(read, self.folder, self.nvcc)
+        libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
+        if not libraries:
+            return
+        self.extensions.append({
+            **noted, "path": str(libraries[-1]),
+            "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
+            "is_python_module": bool(arguments.get("is_python_module", True)),
+        })
+
+
+def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., None]:
+    """PyTorch's `_write_ninja_file` with each library, and each folder of libraries, quoted for the shell.
+
+    PyTorch quotes the folders of headers alone. A flag that is anything else than one file or folder that there is stays
+    as it was given.
+    """
+    signature = inspect.signature(write_ninja_file)
+
+    def quoted(flag: str) -> str:
+        is_one = os.path.isfile(flag) or (flag.startswith("-L") and os.path.isdir(flag[2:]))
+        return shlex.quote(flag) if is_one else flag
+
+    @functools.wraps(write_ninja_file)  # it is bound by its arguments' names again
+    def write(*positional: Any, **named: Any) -> None:
+        bound = signature.bind(*positional, **named)
+        if bound.arguments.get("ldflags"):
+            bound.arguments["ldflags"] = [quoted(str(flag)) for flag in bound.arguments["ldflags"]]
+        write_ninja_file(*bound.args, **bound.kwargs)
+
+    return write
+
+
+def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
+    """A copy for one call: torch puts its own headers into the lists that it is given."""
+    own = dict(arguments)
+    for name in _COPIED:
+        if isinstance(own.get(name), (list, tuple)):
+            own[name] = list(own[name])
+    return own
+
+
+# What a call of `load` or `load_inline` is built from: its files and texts, and where its own headers lie.
+
+
+def source_files(arguments: Mapping[str, Any]) -> list[Path]:
+    """The files that a call of "load" names, one or several."""
+    given = arguments.get("sources") or []
+    return [Path(each).resolve() for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+
+
+def headers_beside(sources: Sequence[Path]) -> set[Path]:
+    """The headers in the folders of `sources`."""
+    suffixes = source_suffixes.HEADERS
+    return {header for source in sources for suffix in suffixes for header in source.parent.glob(f"*{suffix}")}
+
+
+def header_folders(kind: str, arguments: Mapping[str, Any]) -> list[Path]:
+    """Where a call's own headers are looked for: beside its sources, and on the include paths that it gives."""
+    beside = [path.parent for path in source_files(arguments)] if kind == "load" else []
+    return [*beside, *flag_files.header_folders(arguments)]
+
+
+def all_texts(kind: str, arguments: Mapping[str, Any]) -> list[str]:
+    """The texts of both halves of a call, as `texts_of_halves` has them. Raises OSError."""
+    return [each for half in texts_of_halves(kind, arguments) for each in half]
+
+
+def texts_of_halves(kind: str, arguments: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The C++ and the CUDA texts of a call; of "load" also the headers beside them. Raises OSError."""
+    if kind == "load_inline":
+        cpp = arguments.get("cpp_sources") or []
+        implicit = [] if arguments.get("no_implicit_headers") else ["#include <torch/extension.h>"]
+        return [*implicit, *([cpp] if isinstance(cpp, str) else cpp)], compile_only.cuda_files(kind, arguments)
+    sources = source_files(arguments)
+    headers = headers_beside(sources)
+    cuda = {path for path in [*sources, *headers] if path.suffix in source_suffixes.CUDA}
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in {*sources, *headers}}
+    return [texts[path] for path in texts if path not in cuda], [texts[path] for path in cuda]
+
+
+# What is printed while something is built, by this process and by the compilers that it starts.
+
+
+@contextmanager
+def printed_to(path: Path) -> Iterator[None]:
+    """Send what is printed to a new file at `path`. Raises OSError when it cannot be written."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for fd in (*kept, file):
+            os.close(fd)

@@ -1,0 +1,190 @@
+"""What becomes of a run on real nodes of a cluster, whose actors pretend to judge: nodes that go and come, GPUs of models."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from itertools import count
+from types import SimpleNamespace
+
+import fake_actor
+import pytest
+from fake_actor import FakeActor, fake_build, fake_toolchain
+from listening import Listening
+
+from harness.model.candidate import read_candidate
+from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
+from harness.runs.cluster import builds, ray_executors, run
+from harness.runs.cluster.link import Link, Seat, connected
+from harness.runs.cluster.referees import Job, Referees
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
+SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, A, B):\n        return A\n"
+
+
+@pytest.fixture(autouse=True)
+def _pretended(monkeypatch):
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(fake_actor)
+    monkeypatch.setattr(builds, "toolchain_here", fake_toolchain)
+    monkeypatch.setattr(ray_executors, "_POLL_S", 0.3)
+
+
+def link_to(model=None) -> Link:
+    return Link("cuda", model, actor=FakeActor, build=fake_build)
+
+
+@pytest.fixture
+def run_of(request_for, tmp_path):
+    """`run_of(sources, model, told)`: candidates of these sources by their names, judged on the GPUs of that model."""
+    numbers = count()
+
+    def judged(sources, model=None, told=None, **how):
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        for name, source in sources.items():
+            (folder / f"{name}.py").write_text(SOURCE + source)
+        candidates = [read_candidate(folder / f"{name}.py") for name in sources]
+        asked = request_for([], candidates=candidates, out_dir=folder / "results", **how)
+        return run.run(asked, link_to(model), told or Listening())
+
+    return judged
+
+
+def rows_of(result) -> dict:
+    rows = [record for record in result.records if record.role == "candidate"]
+    assert len({record.candidate for record in rows}) == len(rows)
+    return {record.candidate: record for record in rows}
+
+
+def test_there_is_a_table_for_each_model_and_one_model_can_be_chosen(nodes, run_of):
+    sources = dict.fromkeys("abc", "")
+    both = run_of(sources)
+    assert {result.records[0].device_name for result in both} == {"H100", "A100"}
+    assert len({result.csv_path for result in both}) == 2 and all(set(rows_of(each)) == set("abc") for each in both)
+    [chosen] = run_of(sources, "A100")
+    assert {record.device_name for record in chosen.records} == {"A100"}
+
+
+def test_a_candidate_that_ends_every_judge_is_tried_twice_and_costs_no_other_its_row(nodes, run_of):
+    told = Listening()
+    [result] = run_of({"killer": "# kills", **dict.fromkeys("abcd", "")}, "H100", told)
+    rows = rows_of(result)
+    assert rows["killer"].reason_code.value == "device_lost" and "lost twice" in rows["killer"].reason
+    assert {rows[name].status.value for name in "abcd"} == {"ok"}
+    assert {name for _, name in told.outcomes} >= set("abcd")
+
+
+def test_a_node_that_is_lost_costs_no_row_and_one_that_joins_takes_part(nodes, run_of, tmp_path):
+    """The only node with a B200 is lost with the victim in hand; another one has joined by then."""
+    there = [nodes.add("B200")]
+
+    def lose(name, text):
+        if name.endswith(" victim") and len(there) == 1:
+            there.append(nodes.add("B200"))
+            nodes.remove(there[0])
+
+    told = Listening(lose)
+    try:
+        [result] = run_of({"victim": f"# first: {tmp_path / 'met'}", **dict.fromkeys("abc", "")}, "B200", told)
+    finally:
+        nodes.remove(there[-1])
+    rows = rows_of(result)
+    assert {row.status.value for row in rows.values()} == {"ok"} and len(rows) == 4
+    assert "was lost" in rows["victim"].warnings
+    assert len({device for device, _ in told.outcomes}) == 2
+
+
+def test_what_was_built_on_a_node_that_is_gone_is_built_again(nodes, run_of, monkeypatch):
+    import ray
+
+    taken = []
+
+    class Losing(builds.ClusterBuilds):
+        def result(self, key):
+            made = super().result(key)
+            if getattr(key, "name", None) == "victim" and not taken:
+                taken.append(key)
+                return made[0], ray.remote(max_retries=0)(lambda: os._exit(1)).remote()
+            return made
+
+    monkeypatch.setattr(ray_executors, "ClusterBuilds", Losing)
+    [result] = run_of({"victim": "", **dict.fromkeys("ab", "")}, "H100")
+    rows = rows_of(result)
+    assert taken and {row.status.value for row in rows.values()} == {"ok"}
+    assert "a build was lost" in rows["victim"].warnings
+
+
+def test_referees_open_a_device_again_whose_judge_was_lost(nodes, tmp_path):
+    source = SOURCE + "# kills"
+    with Referees(link=link_to("H100")) as judges:
+        lost = judges.evaluate("tril_matmul", source, config="quick")
+        assert lost.record.reason_code.value == "device_lost" and lost.reward is None
+        found = [answer.record.status.value for _, answer in judges.map(
+            Job("tril_matmul", f"{SOURCE}# {number}", config="quick") for number in range(3)
+        )]
+        assert found == ["ok"] * 3 and judges.devices == 1
+
+
+def test_a_node_with_another_version_of_this_software_is_left_out(nodes, run_of, monkeypatch):
+    monkeypatch.setattr(ray_executors, "harness_hash", lambda: "another")
+    told = Listening()
+    with pytest.raises(HarnessError, match="has another version of this software"):
+        run_of({"a": ""}, told=told)
+    assert sum("is left out" in note for note in told.notes) == 2
+
+
+def test_a_gpu_that_another_driver_has_is_waited_for_and_given_up_after_the_wait(nodes, monkeypatch):
+    monkeypatch.setattr(ray_executors, "_UNTOLD_S", 0.5)
+    with ray_executors.RayExecutors(link_to("H100")) as first:
+        open_one(first)
+        with ray_executors.RayExecutors(link_to("H100"), wait_s=1.5) as second:
+            said = []
+            with pytest.raises(DeviceBusy, match="other jobs of the cluster"):
+                while True:
+                    said += second.hear(0.5)
+            assert any(kind == "told" and "held by other jobs" in words[0] for _, (kind, *words) in said)
+            assert not second.open
+    with ray_executors.RayExecutors(link_to("H100")) as third:
+        open_one(third)
+
+
+def open_one(found, seconds=60.0):
+    """Hear until a place is open."""
+    until = time.monotonic() + seconds
+    while not found.open:
+        assert time.monotonic() < until
+        found.hear(0.5)
+
+
+def test_a_problem_of_a_suite_moves_on_from_a_node_that_is_lost():
+    there = [Seat("first", "first", 0)]
+    pool, stopped = run.Pool(SimpleNamespace(seats=lambda: list(there))), threading.Event()
+    with pool.seat(stopped) as seat:
+        assert seat() == seat() == there
+        with pool.seat(stopped) as other:
+            stopped.set()
+            assert other() == []  # there is but one, and nobody waits for it any more
+        there[:] = [Seat("second", "second", 0)]
+        assert seat() == there
+    there.clear()
+    with pool.seat(threading.Event()) as seat:
+        assert seat() == []
+
+
+def test_a_cluster_without_such_a_gpu_says_so(nodes):
+    with pytest.raises(NothingToRun, match="has no GPU of model B200"), connected("auto", model="B200"):
+        pass
+
+
+def test_what_is_no_cluster_is_said_in_a_sentence(monkeypatch):
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with pytest.raises(NothingToRun, match="no Ray cluster answers at '127.0.0.1:1'"), connected("127.0.0.1:1", "cpu"):
+        pass
+    with pytest.raises(NothingToRun, match="HOST:PORT"), connected("ray://head:10001", "cpu"):
+        pass
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NothingToRun, match=r"pip install '\.\[ray\]'"), connected("auto"):
+        pass
