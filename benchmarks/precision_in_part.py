@@ -22,7 +22,7 @@ from tabulate import tabulate
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-from precision_without_yaml import narrowed, sequential_product  # noqa: E402
+from precision_without_yaml import NARROW, product  # noqa: E402
 
 from harness.reference.accuracy.bounds import bounds_for, has_random_signs, is_exact  # noqa: E402
 from harness.reference.differences import difference  # noqa: E402
@@ -34,38 +34,38 @@ FAMILIES = ("as given", "signs")
 SHARES = (1.0, 0.2, 0.05, 0.02, 0.005)
 
 
-def parts_of(matrix: Tensor, kind: torch.dtype | str, count: int, scale: float = 1.0) -> list[Tensor]:
+def parts_of(matrix: Tensor, kind: str, count: int, scale: float = 1.0) -> list[Tensor]:
     """`matrix` as a sum of `count` parts that each fit into `kind`; what is left is `scale` times as large for it."""
-    to, parts = narrowed(kind), []
+    to, parts = NARROW[kind], []
     for number in range(count):
         factor = scale**number
         parts.append(to((matrix - sum(parts)) * factor) / factor)
     return parts
 
 
-def split_product(kind: torch.dtype | str, count: int, scale: float = 1.0) -> Callable[[Tensor, Tensor], Tensor]:
+def split_product(kind: str, count: int, scale: float = 1.0) -> Callable[[Tensor, Tensor], Tensor]:
     """The products of all parts that matter, the small ones first."""
-    def product(a: Tensor, b: Tensor) -> Tensor:
+    def split(a: Tensor, b: Tensor) -> Tensor:
         left, right = (parts_of(matrix, kind, count, scale) for matrix in (a, b))
         pairs = [(i, j) for i in range(count) for j in range(count) if i + j < count]
         return sum(left[i] @ right[j] for i, j in sorted(pairs, key=sum, reverse=True))
 
-    return product
+    return split
 
 
 def narrow_in_part(share: float) -> Callable[[Tensor, Tensor], Tensor]:
-    to = narrowed("tf32")
+    to = NARROW["TF32"]
 
-    def product(a: Tensor, b: Tensor) -> Tensor:
+    def in_part(a: Tensor, b: Tensor) -> Tensor:
         count = max(1, int(share * a.shape[1]))
         return to(a[:, :count].contiguous()) @ to(b[:count]) + a[:, count:] @ b[count:]
 
-    return product
+    return in_part
 
 
 WAYS = {
-    "sequential": sequential_product, "3×TF32": split_product("tf32", 2), "bf16×6": split_product(torch.bfloat16, 3),
-    "fp16×3": split_product(torch.float16, 2, 2048.0),
+    "sequential": product, "3×TF32": split_product("TF32", 2), "bf16×6": split_product("bf16", 3),
+    "fp16×3": split_product("fp16", 2, 2048.0),
     **{f"TF32 in {share:.1%}": narrow_in_part(share) for share in SHARES},
 }
 

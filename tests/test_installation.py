@@ -89,7 +89,8 @@ def test_run_compare_report_and_serve_from_an_empty_folder_leave_the_installatio
     ran = typed("tril_matmul", "--config", "quick", "--device", "cpu", "--baselines", "eager", "--only", "cublas_blocks", "--json")
     assert ran.returncode == 0, ran.stderr
     (row,) = [each for each in json.loads(ran.stdout)["records"] if each["role"] == "candidate"]
-    assert row["status"] in ("ok", "unsure") and row["dirty"] is None
+    assert row["status"] in ("ok", "unsure"), row["reason"]
+    assert row["dirty"] is None
     shutil.copytree("results", "earlier")
     for words in (["compare", "earlier", "results"], ["scores"], ["report"], ["show", "cublas_blocks"]):
         assert typed(*words).returncode == 0, words
