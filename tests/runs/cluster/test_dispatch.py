@@ -8,7 +8,7 @@ from itertools import islice, repeat
 from types import SimpleNamespace
 
 import pytest
-from fake_places import CPU, FakePlaces, answer_to
+from fake_executors import CPU, FakeExecutors, answer_to
 from listening import Listening
 
 from harness.model.errors import HarnessError
@@ -57,7 +57,7 @@ def losing(victim, times):
 
 
 def test_a_job_over_which_a_device_is_lost_is_judged_once_more_and_its_record_says_so(opened):
-    places = FakePlaces(losing("victim", 1))
+    places = FakeExecutors(losing("victim", 1))
     answers = {each.name: found for each, found in opened(places).map(map(job, ("victim", "other")))}
     assert {name: found.record.status.value for name, found in answers.items()} == {"victim": "checked", "other": "checked"}
     assert "the judge on node" in answers["victim"].record.warnings and "SIGKILL" in answers["victim"].record.warnings
@@ -66,7 +66,7 @@ def test_a_job_over_which_a_device_is_lost_is_judged_once_more_and_its_record_sa
 
 
 def test_a_job_over_which_two_devices_are_lost_has_that_for_its_record_and_meets_no_third(opened):
-    places = FakePlaces(losing("killer", 9), [CPU] * 4)
+    places = FakeExecutors(losing("killer", 9), [CPU] * 4)
     names = ["killer", *(f"c{number}" for number in range(20))]
     answers = {each.name: found.record for each, found in opened(places).map(map(job, names))}
     lost = answers.pop("killer")
@@ -79,14 +79,14 @@ def test_a_job_over_which_two_devices_are_lost_has_that_for_its_record_and_meets
 
 def test_a_job_that_did_not_reach_its_judge_is_tried_again_and_its_device_goes_on(opened):
     left = ["a build was lost with its node"]
-    places = FakePlaces(lambda place, asked: ("unsent", left.pop()) if left else answer_to(asked), [CPU])
+    places = FakeExecutors(lambda place, asked: ("unsent", left.pop()) if left else answer_to(asked), [CPU])
     answers = [found.record for _, found in opened(places).map(map(job, "ab"))]
     assert {each.status.value for each in answers} == {"checked"} and len(places.jobs) == 3
     assert [each.warnings for each in answers if each.warnings] == ["judged at a second try: a build was lost with its node"]
 
 
 def test_when_all_devices_are_gone_every_job_hears_of_it(opened):
-    answers = [found for _, found in opened(FakePlaces(lambda *_: ("gone", "ended by SIGKILL"))).map(map(job, "abcde"))]
+    answers = [found for _, found in opened(FakeExecutors(lambda *_: ("gone", "ended by SIGKILL"))).map(map(job, "abcde"))]
     words = [str(each) if isinstance(each, HarnessError) else each.record.reason for each in answers]
     assert len(words) == 5 and all("SIGKILL" in each for each in words)
     assert sum(isinstance(each, HarnessError) for each in answers) >= 4  # one may have met both devices
@@ -97,7 +97,7 @@ def test_an_answer_that_is_none_ends_the_judges_and_leaves_nobody_waiting(opened
         return ("answer", asked["number"], {"no": "record"}, {}, None)
 
     with pytest.raises(HarnessError, match="TypeError"):
-        opened(FakePlaces(judge)).submit(job("a")).result(30)
+        opened(FakeExecutors(judge)).submit(job("a")).result(30)
 
 
 def test_a_job_that_could_not_be_judged_has_words_for_its_answer_and_the_device_goes_on(opened):
@@ -106,12 +106,12 @@ def test_a_job_that_could_not_be_judged_has_words_for_its_answer_and_the_device_
             return "answer", asked["number"], None, (2, "no such size"), None
         return answer_to(asked)
 
-    answers = {each.name: found for each, found in opened(FakePlaces(judge, [CPU])).map(map(job, ("bad", "good")))}
+    answers = {each.name: found for each, found in opened(FakeExecutors(judge, [CPU])).map(map(job, ("bad", "good")))}
     assert str(answers["bad"]) == "no such size" and answers["good"].record.status.value == "checked"
 
 
 def test_what_is_not_judged_when_they_are_closed_hears_of_it(opened):
-    judges = opened(FakePlaces(lambda *_: None))
+    judges = opened(FakeExecutors(lambda *_: None))
     waiting = judges.submit(job("a"))
     judges.close()
     with pytest.raises(HarnessError, match="closed"):
@@ -119,7 +119,7 @@ def test_what_is_not_judged_when_they_are_closed_hears_of_it(opened):
 
 
 def test_a_device_that_is_opened_later_takes_part(opened):
-    places = FakePlaces(lambda place, asked: answer_to(asked) if place else None)
+    places = FakeExecutors(lambda place, asked: answer_to(asked) if place else None)
     judges = opened(places)
     answers = [judges.submit(job(name)) for name in "ab"]
     places.opened(CPU)
@@ -130,7 +130,7 @@ def test_a_device_that_is_opened_later_takes_part(opened):
 def test_other_versions_are_told_and_builds_for_one_pytorch_go_to_no_other(opened):
     told = Listening()
     others = [CPU, replace(CPU, driver="570.1"), replace(CPU, torch="2.12.0")]
-    judges = opened(FakePlaces(right, others), told)
+    judges = opened(FakeExecutors(right, others), told)
     list(judges.map(map(job, "abcdef")))
     assert [note.partition(" has ")[2] for note in told.notes] == [
         "driver 570.1 where another Pretended CPU has None: each record names its own",
@@ -148,7 +148,7 @@ def test_no_more_is_taken_than_keeps_the_devices_busy_be_it_equal_or_not(opened)
             taken.append(name)
             yield job(name)
 
-    judges = opened(FakePlaces(right))
+    judges = opened(FakeExecutors(right))
     for names in (map(str, range(10**9)), repeat("equal")):
         assert len(list(islice(judges.map(endless(names)), 3))) == 3
         assert len(taken) <= 3 + 2 * AHEAD
@@ -156,7 +156,7 @@ def test_no_more_is_taken_than_keeps_the_devices_busy_be_it_equal_or_not(opened)
 
 
 def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_own_name(opened):
-    places = FakePlaces(right)
+    places = FakeExecutors(right)
     source = job("a").source
     jobs = [job("a"), *(replace(job("a"), name=name) for name in ("b", None)), Job("tril_matmul", source + "#", config="quick")]
     found = {each: answer.record.candidate for each, answer in opened(places).map(jobs)}
@@ -166,7 +166,7 @@ def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_own_na
 
 def test_a_file_under_another_name_has_it_in_its_record(opened, tmp_path):
     (tmp_path / "mine.py").write_text(SOURCE)
-    judges = opened(FakePlaces(right))
+    judges = opened(FakeExecutors(right))
     for name, recorded in ((None, "mine"), ("mine", "mine"), ("other", "other")):
         assert judges.evaluate("tril_matmul", tmp_path / "mine.py", name=name, config="quick").record.candidate == recorded
 
@@ -175,7 +175,7 @@ def test_a_file_under_another_name_has_it_in_its_record(opened, tmp_path):
     ({"mode": "backward"}, "there is no mode 'backward'"), ({"config": "slow"}, "slow"), ({"baseline": "none.py"}, "none.py"),
 ])
 def test_what_is_wrong_with_a_job_is_said_before_a_device_meets_it(opened, words, said):
-    places = FakePlaces(right)
+    places = FakeExecutors(right)
     with pytest.raises(HarnessError, match=said):
         opened(places).evaluate("tril_matmul", SOURCE, **{"config": "quick", **words})
     assert places.jobs == []

@@ -26,7 +26,7 @@ def answer_to(job: Mapping[str, Any], **changes: Any) -> tuple[Any, ...]:
     return "answer", job["number"], record.to_json(), {}, None
 
 
-class FakePlaces:
+class FakeExecutors:
     """Stands where `runs.cluster.ray_executors.RayExecutors` does: `devices` are there at once, and more can be `opened`.
 
     `judge(place, job)` returns what the judge of that place says then, or None for nothing; `jobs` has what each was given.
@@ -47,7 +47,7 @@ class FakePlaces:
         for each in devices:
             self.opened(each)
 
-    def __enter__(self) -> FakePlaces:
+    def __enter__(self) -> FakeExecutors:
         return self
 
     def __exit__(self, *_: object) -> None:
