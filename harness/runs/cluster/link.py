@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,12 +90,23 @@ def _reach(address: str) -> None:
     """Raise OSError where nothing answers at "host:port", and ValueError for what is no such address: Ray itself would try
     for many minutes.
     """
-    if address == "auto":
-        return
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "://" in address:
         raise ValueError("an address is auto, or HOST:PORT of the head node, as ray start --head prints it")
     socket.create_connection((host, int(port)), _REACH_S).close()
+
+
+def _address_of(address: str) -> str:
+    """Return "host:port" for "auto", as Ray finds it (RAY_ADDRESS, or what was started here last); "auto" where it finds none.
+
+    Ray has no public call for that.
+    """
+    if address == "auto":
+        with suppress(Exception):
+            from ray._private import services
+
+            return services.canonicalize_bootstrap_address("auto", None) or address
+    return address
 
 
 @contextmanager
@@ -111,13 +122,16 @@ def connected(address: str, device: str = "auto", model: str | None = None) -> I
 
     own = not ray.is_initialized()
     if own:
+        head = _address_of(address)
         try:
-            _reach(address)
+            if head != "auto":  # else ray.init says at once that there is none
+                _reach(head)
             ray.init(address=address, log_to_driver=False, logging_level="error", namespace="kernel-referee")
         except (OSError, ValueError, RuntimeError) as error:
-            hint = "start one with: ray start --head" if address == "auto" else "is its head running, and its port open?"
+            hint = "start one with: ray start --head" if head == "auto" else "is its head running, and its port open?"
+            where = f"'{address}'" if head == address else f"{head}, which is '{address}'"
             words = " ".join(str(error).split())[:200]
-            raise NothingToRun(f"no Ray cluster answers at '{address}' ({words}); {hint}") from None
+            raise NothingToRun(f"no Ray cluster answers at {where} ({words}); {hint}") from None
     try:
         link = Link("cpu" if device == "cpu" else "cuda", model)
         if device == "auto" and not link.seats():

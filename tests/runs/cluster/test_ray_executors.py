@@ -185,6 +185,10 @@ def test_what_is_no_cluster_is_said_in_a_sentence(monkeypatch):
         pass
     with pytest.raises(NothingToRun, match="HOST:PORT"), connected("ray://head:10001", "cpu"):
         pass
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # as a head leaves it that is gone
+    with pytest.raises(NothingToRun, match=r"no Ray cluster answers at \S+:1, which is 'auto'"), connected("auto", "cpu"):
+        pass
+    monkeypatch.delenv("RAY_ADDRESS")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(NothingToRun, match=r"pip install '\.\[ray\]'"), connected("auto"):
         pass
