@@ -17,7 +17,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from harness.report import terminal  # noqa: E402
 from harness.timing.stats import Interval  # noqa: E402
-from harness.timing.stats.scatter import Scatter, held, long_run, seen_at_most, spreads  # noqa: E402
+from harness.timing.stats.difference import Scatter, held, long_run, seen_at_most, spreads  # noqa: E402
 
 Figures = Sequence[dict[str, Any]]
 

@@ -33,7 +33,7 @@ from harness.reference.error_figures import judge_outputs  # noqa: E402
 from harness.reference.inputs.families import GIVEN  # noqa: E402
 from harness.reference.inputs.one_way import to_tf32  # noqa: E402
 from harness.reference.reference_model import Reference  # noqa: E402
-from harness.reference.rounding_noise import noisy_outputs  # noqa: E402
+from harness.reference.error_figures import noisy_outputs  # noqa: E402
 
 Tensor = torch.Tensor
 Way = Callable[..., Tensor]

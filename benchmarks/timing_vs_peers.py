@@ -27,7 +27,7 @@ from timing_process import Died, Timed, interrupt_once  # noqa: E402
 
 from harness.report import terminal  # noqa: E402
 from harness.timing.stats import Interval  # noqa: E402
-from harness.timing.stats.scatter import Scatter, held  # noqa: E402
+from harness.timing.stats.difference import Scatter, held  # noqa: E402
 
 USUAL = Usual("of each sort", (8, 3), (10.0, 2.0), ((4096, 2048, 768, 256), (1024, 256)))
 

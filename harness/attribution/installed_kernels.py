@@ -1,8 +1,9 @@
-"""Which kernels installed packages bring as text, to be compiled when they are called: PyTorch's own in Triton, those of
-libraries in Triton, Numba, CuTe DSL, TileLang or CUDA in strings.
+"""Which kernels installed packages bring: as text, to be compiled when they are called (PyTorch's own in Triton, those of
+libraries in Triton, Numba, CuTe DSL, TileLang or CUDA in strings), and compiled already, in PyTorch's CUDA libraries.
 
 Compiled in a candidate's process, such a kernel lies in its cache as the candidate's own do, and a function of its name in
-the candidate's source costs a line. So a name that a package has as well says nothing of which of the two ran.
+the candidate's source costs a line. So a name that a package has as well says nothing of which of the two ran, and one that
+PyTorch's libraries carry says no more.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib.util
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from harness.attribution.kernel_names import function_of_stem
+from harness.attribution.demangling import demangled_names
+from harness.attribution.kernel_names import bare_name, function_of_stem, is_mangled
 from harness.attribution.source_names import kernels_in, stems_in
 from harness.model.files.python_source import SourceFault, parsed
 
@@ -26,6 +30,8 @@ _MARKS = (b"jit", b"__global__", *_STEM_MARKS)
 _LANGUAGES = ("triton", "cuda", *(mark.decode() for mark in _STEM_MARKS))
 # Tests have kernels of everybody's names, `add_kernel` and `kernel`, that add and copy; a language has functions for kernels.
 _NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test", "tutorials", "examples"})
+_CHUNK_BYTES, _LONGEST_SYMBOL, _MOST_ALIKE = 64 << 20, 64 << 10, 40_000
+_SYMBOL = re.compile(rb"_Z[\w.$]+")
 
 
 def brought_by_packages(names: Collection[str]) -> dict[str, str]:
@@ -102,3 +108,63 @@ def _is_jit(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id == "jit"
     return isinstance(node, ast.Attribute) and node.attr == "jit"
+
+
+# PyTorch's CUDA libraries register their kernels by name, so that the names stand in them as plain strings. They are
+# compared as C++ names: one name can be mangled in more than one way, and that of an anonymous namespace differs from file
+# to file.
+
+
+def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> set[str]:
+    """Those of `names` (as they were recorded; in a namespace, or mangled still) that PyTorch carries a kernel of.
+
+    A name that so much of PyTorch is called alike that not all of it is looked at counts as carried.
+    """
+    written = {name: _as_written(name) for name in names}
+    alike: dict[str, set[str]] = {name: set() for name in names}
+    for library in sorted((folder or _pytorch_libraries()).glob("libtorch_cuda*")):
+        for chunk in _chunks(library):
+            for name, part in written.items():
+                if len(alike[name]) <= _MOST_ALIKE:
+                    alike[name].update(_symbols_with(part, chunk))
+    carried_names = {name for name, symbols in alike.items() if name in symbols or len(symbols) > _MOST_ALIKE}
+    for name in alike.keys() - carried_names:
+        if name in demangled_names(sorted(alike[name], key=len)).values():
+            carried_names.add(name)
+    return carried_names
+
+
+def _as_written(name: str) -> bytes:
+    """How the function's own name stands in its symbol, whatever stands around it."""
+    bare = bare_name(name)
+    return name.encode() if is_mangled(name) else f"{len(bare)}{bare}".encode()
+
+
+def _symbols_with(part: bytes, chunk: bytes) -> Iterator[str]:
+    """The symbols in `chunk` of functions in a namespace whose own name is `part`: I, E or nothing comes after."""
+    at = chunk.find(part)
+    while at >= 0:
+        after = at + len(part)
+        if chunk[after : after + 1] in (b"I", b"E", b"\0"):
+            begin = chunk.rfind(b"\0", max(0, at - _LONGEST_SYMBOL), at) + 1
+            end = chunk.find(b"\0", after, after + _LONGEST_SYMBOL)
+            if end >= 0 and _SYMBOL.fullmatch(chunk, begin, end):
+                yield chunk[begin:end].decode()
+        at = chunk.find(part, after)
+
+
+def _pytorch_libraries() -> Path:
+    spec = importlib.util.find_spec("torch")
+    return Path(spec.origin).parent / "lib" if spec is not None and spec.origin is not None else Path(os.devnull)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """The file in pieces, each beginning with the end of the one before, so that no name is cut in two."""
+    try:
+        with path.open("rb") as file:
+            last = b""
+            while piece := file.read(_CHUNK_BYTES):
+                yield last + piece
+                last = piece[-_LONGEST_SYMBOL:]
+    except OSError:
+        return

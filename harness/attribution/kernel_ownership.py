@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from harness.attribution.installed_kernels import brought_by_packages
+from harness.attribution.installed_kernels import brought_by_packages, shipped_by_pytorch
 from harness.attribution.kernel_names import (
     bare_name,
     is_anonymous,
@@ -42,7 +42,6 @@ from harness.attribution.kernel_names import (
     is_shipped,
     stems_of,
 )
-from harness.attribution.pytorch_kernels import shipped_by_pytorch
 from harness.attribution.symbols import OwnNames
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05

@@ -27,7 +27,7 @@ from harness.build import source_suffixes, stand_in_headers
 from harness.build.product import Build
 from harness.build.toolchain import Toolchain
 from harness.model.candidate import Candidate
-from harness.model.files.own_name import knows_its_name
+from harness.model.files.python_source import knows_its_name
 from harness.model.verdict import Status
 from harness.sandbox.leftovers import remove_tree
 from harness.sandbox.locks import Lock

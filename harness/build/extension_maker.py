@@ -6,11 +6,9 @@ for PyTorch's headers first (`stand_in_headers`), and as it was written where th
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +22,9 @@ from harness.build import (
     certain_errors, compile_only, cubin, dependencies, flag_files, extension_maker, source_suffixes, stand_in_headers,
 )
 from harness.build.builder_progress import Speaker
-from harness.build.device_linking import with_device_linking
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
+from harness.build.ninja_file import with_device_linking, with_quoted_folders
 from harness.protocol.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
@@ -256,28 +254,6 @@ class ExtensionMaker:
             "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
             "is_python_module": bool(arguments.get("is_python_module", True)),
         })
-
-
-def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., None]:
-    """PyTorch's `_write_ninja_file` with each library, and each folder of libraries, quoted for the shell.
-
-    PyTorch quotes the folders of headers alone. A flag that is anything else than one file or folder that there is stays
-    as it was given.
-    """
-    signature = inspect.signature(write_ninja_file)
-
-    def quoted(flag: str) -> str:
-        is_one = os.path.isfile(flag) or (flag.startswith("-L") and os.path.isdir(flag[2:]))
-        return shlex.quote(flag) if is_one else flag
-
-    @functools.wraps(write_ninja_file)  # it is bound by its arguments' names again
-    def write(*positional: Any, **named: Any) -> None:
-        bound = signature.bind(*positional, **named)
-        if bound.arguments.get("ldflags"):
-            bound.arguments["ldflags"] = [quoted(str(flag)) for flag in bound.arguments["ldflags"]]
-        write_ninja_file(*bound.args, **bound.kwargs)
-
-    return write
 
 
 def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:

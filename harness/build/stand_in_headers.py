@@ -7,12 +7,12 @@ builds with it must build again without it when that fails: not every source get
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from harness.build.preprocessor_questions import ask_of_pytorchs, may_ask_of_pythons
 
 STOCK_VARIABLE = "KERNEL_REFEREE_STOCK_HEADERS"
 _OPEN = "#pragma once\n#pragma GCC system_header\n"
@@ -90,6 +90,20 @@ _NAMESPACE = re.compile(r"^namespace torch \{\n.*?^\} // namespace torch\n", re.
 _LIBRARY_LINE = re.compile(
     r"#include <cu(?:sparse|blas|blasLt|solver\w*|dss)\w*\.h>|\bcu(?:sparse|blas|blasLt|solverDn)Handle_t\b"
 )
+# Macros of PyTorch's headers that the stand-in lacks begin so (of 2105 that GCC lists for the one and not for the other,
+# those that are neither the system's nor guards of PyTorch's own files).
+_THEIRS = re.compile(
+    r"\b_?(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|D?V?LOG|PYBIND11_|RECORD_|REGISTER_|FORALL_|MAKE_TORCH_|BUILD_FEATURE_"
+    r"|HAS_(?:IMPL_ABSTRACT|PT2)|STRONG_HAS_|SKA_|SOFT_ASSERT|DEFINE_TO|EXPECTED_MAX_LEVEL|FORWARD_HAS_|DYNAMIC_TYPE_BIT)"
+)
+_QUESTION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
+_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_ASKED_WORD = re.compile(r"\b[A-Za-z_]\w*")  # and no suffix of a number
+# Answered by a compiler, by its flags or by CUDA's headers, whatever else is included.
+_ANSWERED = re.compile(
+    r"__\w+|def|ndef|defined|NDEBUG|CUDA_VERSION|CUDART_VERSION|USE_ROCM|_WIN32|_MSC_VER|and|or|not|true|false"
+)
 
 
 def is_wanted() -> bool:
@@ -108,14 +122,14 @@ def write(
     """
     # Not all that is included: CUTLASS alone names hundreds of things as operators are named.
     text = "\n".join([*sources, *cuda_sources, *filter(_SPEAKS_PYTORCH.search, included)])
-    if not _SPEAKS_PYTORCH.search(text) or _STOCK_ONLY.search(text) or ask_of_pytorchs([text, *included]):
+    if not _SPEAKS_PYTORCH.search(text) or _STOCK_ONLY.search(text) or _ask_of_pytorchs([text, *included]):
         return False
     core, named = _core(torch_include, text)
     if core is None:
         return False
     python = f"{_OPEN}#include <{_CORE}>\n#include <torch/csrc/Exceptions.h>\n#include <torch/csrc/utils/pybind.h>\n"
     of_cuda = [*cuda_sources, *included]
-    only_cpp = not any(_SPEAKS_PYTHON.search(each) for each in of_cuda) and not may_ask_of_pythons(of_cuda)
+    only_cpp = not any(_SPEAKS_PYTHON.search(each) for each in of_cuda) and not _may_ask_of_pythons(of_cuda)
     guard = ("#ifndef __CUDACC__\n", "#endif\n") if only_cpp else ("", "")
     files = {
         **_operators(torch_include, named.union(_INCLUDED_ANYWAY)), _CORE: core, _PYTHON: python,
@@ -225,3 +239,40 @@ def _cuda_context(torch_include: Path) -> dict[str, str]:
 
 def _includes(headers: Iterable[str]) -> list[str]:
     return [f"#include <{header}>\n" for header in headers]
+
+
+# What sources ask the preprocessor, where the answer may hang on headers that the stand-in leaves out. A question after a
+# macro is answered without a word where its header is missing: it would be another program.
+
+
+def _ask_of_pytorchs(texts: Iterable[str]) -> bool:
+    """Whether a condition in one of `texts` hangs on a macro that PyTorch's headers may define, by its name or by that of
+    a macro that stands for it.
+    """
+    joined = _CONTINUED.sub(" ", "\n".join(texts))
+    aliases = {name for name, body in _DEFINITION.findall(joined) if _THEIRS.search(body)}
+    return any(
+        _THEIRS.search(asked) or not aliases.isdisjoint(_ASKED_WORD.findall(asked)) for asked in _QUESTION.findall(joined)
+    )
+
+
+def _may_ask_of_pythons(texts: Sequence[str]) -> bool:
+    """Whether a condition in one of `texts` may hang on a macro of Python.h, or of a system's header that comes with it.
+
+    What the texts define themselves is theirs, unless Python defines it too.
+    """
+    joined = _CONTINUED.sub(" ", "\n".join(texts))
+    asked = {word for line in _QUESTION.findall(joined) for word in _ASKED_WORD.findall(line) if not _ANSWERED.fullmatch(word)}
+    if not asked:
+        return False
+    bodies = dict(_DEFINITION.findall(joined))
+    aliased = {word for name in asked & bodies.keys() for word in _ASKED_WORD.findall(bodies[name])}
+    return not asked <= bodies.keys() or not _pythons().isdisjoint(asked | aliased)
+
+
+@functools.cache
+def _pythons() -> frozenset[str]:
+    """The macros that Python's own headers define."""
+    headers = Path(sysconfig.get_paths()["include"]).rglob("*.h")
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in headers)
+    return frozenset(name for text in texts for name, _ in _DEFINITION.findall(text))

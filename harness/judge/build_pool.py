@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +31,6 @@ from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.verdict import Verdict
 from harness.results.assembly import baseline_hash
-from harness.sandbox.interrupts import undisturbed
 from harness.sandbox.leftovers import remove_tree
 from harness.sandbox.strongest import Sandbox, strongest_sandbox
 
@@ -231,3 +233,24 @@ def _init_of(problem: Problem, device_kind: str) -> dict[str, Any]:
         return {}  # it takes nothing, and builds as it is imported
     sizes = [problem.timed_sizes(device_kind), *problem.checks_for(device_kind)]
     return {"reference": str(problem.reference_path.resolve()), "sizes": sizes}
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold the handler of SIGINT back until the end of the `with`: what puts things away would leave half of them there. What is
+    in it must not wait for the user.
+
+    In the main thread: elsewhere none is called. The handler is Python's, so that a signal to any thread is held.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came = []
+    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(*came[0])

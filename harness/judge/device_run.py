@@ -16,6 +16,7 @@ from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.backend import Backend
+from harness.device.gpu_ahead import first_calls_made
 from harness.judge.attempts import EntryJudge
 from harness.judge.build_pool import BuildPool
 from harness.judge.control_keeper import KEEPS_S, ControlKeeper
@@ -24,7 +25,6 @@ from harness.judge.references import references_at_all_sizes
 from harness.judge.stages import Setup
 from harness.judge.work_queue import WorkQueue
 from harness.judge.worker_prestart import Entry, WorkerPrestart, is_slow_to_start
-from harness.launch import first_calls
 from harness.model.baselines import BASELINES, baselines_for
 from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError
@@ -62,7 +62,7 @@ class DeviceRun:
         self._control = ControlKeeper(build_pool, self._prestart, progress, backend, settings)
         # The control, whose worker gets ready meanwhile.
         self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
-        with first_calls.made_meanwhile(backend.torch_device):
+        with first_calls_made(backend.torch_device):
             load_ahead()
         progress.note("drawing inputs and computing truths")
         try:

@@ -18,7 +18,7 @@ from harness.protocol.cuda_driver import DriverError
 from harness.reference.call_size import foreseen
 from harness.reference.memory_plan import MemoryPlan, sentence_of
 from harness.reference.reference_model import Reference, be_strict, load_module
-from harness.reference.rounding_noise import note_rounding_noise
+from harness.reference.error_figures import note_rounding_noise
 
 # Elements of the inputs and outputs of a call. The shipped candidates take up to 0.4 s for a call of 0.4 million of them
 # on one core, and a check has six calls or so.

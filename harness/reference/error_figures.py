@@ -1,7 +1,8 @@
 """What a launch's differences from the truth amount to: error figures with the bounds that hold for its inputs.
 
 Bounds that do not depend on eager are tried first, since they are the narrower: eager's own error is computed only for
-the few launches that need it. Where no YAML says how long the sums are, each output has bounds of its own.
+the few launches that need it. Where no YAML says how long the sums are, each output has bounds of its own, or is found
+to be rounding noise, for which there are none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import islice
 
 import torch
 
+from harness.model.problem_notes import ProblemNote
 from harness.model.sizes_text import sizes_text
 from harness.reference.accuracy.bounds import Bounds, bounds_for, has_random_signs, is_exact
 from harness.reference.accuracy.classes import ErrorFigures, excess, within
@@ -214,3 +216,32 @@ def _either(difference: Difference, got: torch.Tensor, eager: torch.Tensor | Non
     if eager is not None and math.isinf(difference.max_u) and torch.equal(got, eager):
         return _SAME
     return difference
+
+
+# Which outputs of a reference are rounding noise: the mean of what was normalised to a mean of zero, say. Strict eager is as
+# far from the result in float64 there as any number of that size would be. Nothing that a candidate returns can be called
+# right or wrong, so that the problem has to be told of it.
+
+
+def noisy_outputs(reference: Reference) -> tuple[int, ...]:
+    """Return the numbers of the outputs that are rounding noise, by what eager usually is off.
+
+    Of a reference that a YAML gives the length of its sums, and of one that has no truth in float64, none is.
+    """
+    if reference.terms is not None or reference.truth_name == "eager":
+        return ()
+    floating = [spec.torch_dtype.is_floating_point for spec in reference.output_specs]
+    return tuple(
+        number for number, (spread, floats) in enumerate(zip(usual_spreads(reference), floating))
+        if floats and reference.measured_bounds.is_rounding_noise(spread)
+    )
+
+
+def note_rounding_noise(reference: Reference) -> None:
+    """Note where all that the reference returns is rounding noise, in which nothing can be compared."""
+    try:
+        noisy = noisy_outputs(reference)
+    except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
+        return
+    if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:
+        reference.notes.append(ProblemNote.ROUNDING_NOISE)

@@ -28,12 +28,17 @@ from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.fork_client import ForkedProcess, server_for
 from harness.sandbox.limits import Group, ResourceLimits, new_group
 from harness.sandbox.mounts import WRITE
-from harness.sandbox.output import OutputTail
 from harness.sandbox.strongest import Sandbox, init_command, strongest_sandbox
 from harness.sandbox.visible_files import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.
 _END_TIMEOUT_S = 15.0
+HEAD_BYTES = 16 * 1024
+TAIL_BYTES = 64 * 1024
+_READ_BYTES = 1 << 20
+_PAUSE_S = 0.001
+# Linux's F_SETPIPE_SZ.
+_SET_PIPE_SIZE = 1031
 _living: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
@@ -49,7 +54,7 @@ class Child:
         self.sandbox = sandbox
         self.has_greeted = False  # whether whoever started it has received its first frame already
         self._process, self._limits, self._group = process, limits, group
-        self._output = OutputTail(os.dup(process.stdout.fileno()))
+        self._output = _OutputTail(os.dup(process.stdout.fileno()))
         process.stdout.close()
         self._status = os.fdopen(status_fd, "rb", buffering=0)
         # The only write end: closing it, or the end of this process, ends everything behind the sandbox.
@@ -296,3 +301,62 @@ def _joining(group: Group | None) -> list[str]:
         return []
     script = 'echo 0 > "$0/cgroup.procs" || exit 125; exec "$@"'
     return ["/bin/sh", "-c", script, str(group.path)]
+
+
+# What a child printed, kept small: the first and the last kilobytes of a stream that may be endless.
+
+
+class _OutputTail:
+    """Drains a file descriptor in a daemon thread, so that the writer never blocks and nothing grows."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        _widen(fd)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total_bytes = 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._drain, name="child output", daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        try:
+            while chunk := os.read(self._fd, _READ_BYTES):
+                self._keep(chunk)
+                # Let the pipe fill: taking the interpreter from a thread that spins costs more than a page is worth.
+                time.sleep(_PAUSE_S)
+        except OSError:
+            pass
+        finally:
+            os.close(self._fd)
+
+    def _keep(self, chunk: bytes) -> None:
+        with self._lock:
+            self.total_bytes += len(chunk)
+            room = HEAD_BYTES - len(self._head)
+            self._head += chunk[:room]
+            self._tail += chunk[room:][-TAIL_BYTES:]
+            if len(self._tail) > 2 * TAIL_BYTES:
+                del self._tail[:-TAIL_BYTES]
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait until the stream has ended, `timeout_s` seconds at most."""
+        self._thread.join(timeout_s)
+
+    def text(self) -> str:
+        """Return what was kept, with a line that says how much was left out."""
+        with self._lock:
+            tail = bytes(self._tail[-TAIL_BYTES:])
+            left_out = self.total_bytes - len(self._head) - len(tail)
+            gap = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
+            return (bytes(self._head) + gap + tail).decode("utf-8", errors="replace")
+
+
+def _widen(fd: int) -> None:
+    """Let a pipe hold as much as one read takes: a chatty program then waits less often for this thread's turn."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(fd, _SET_PIPE_SIZE, _READ_BYTES)
+    except (ImportError, OSError):
+        pass

@@ -21,7 +21,7 @@ from harness.report import terminal
 from harness.report.progress import Progress
 from harness.results.record import Record
 from harness.timing.stats import MARGINS, Interval, PooledBaseline, process_share, speedup_word
-from harness.timing.stats.scatter import Scatter, held, seen_at_most
+from harness.timing.stats.difference import Scatter, held, seen_at_most
 
 # Half of what a kernel of interest gains would be this device's own doing.
 TOO_FAR = 0.05

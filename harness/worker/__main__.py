@@ -26,7 +26,7 @@ def main() -> None:
     opening = open_in_thread(0) if sys.argv[3] == "cuda" else None
     from harness.protocol.arena import Arena
     # Before a candidate can patch what they take.
-    from harness.worker import profiler, repeats, strict_eager  # noqa: F401
+    from harness.worker import model, profiler, repeats  # noqa: F401
 
     for name in sys.argv[4:]:
         importlib.import_module(name)
@@ -208,8 +208,7 @@ class Worker:
         self._say({"laid_out": True})
 
     def _launch(self, command: dict[str, Any]) -> None:
-        from harness.worker.model import describe
-        from harness.worker.strict_eager import strictly
+        from harness.worker.model import describe, strictly
 
         is_eager = command.get("model") == "reference"
         launcher = self._reference if is_eager else self._launcher

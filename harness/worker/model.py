@@ -1,9 +1,13 @@
-"""Importing a candidate's file, constructing its `ModelNew`, and describing what went wrong without our frames."""
+"""The models of a worker: a candidate's `ModelNew` and the problem's own `Model` constructed, the second run as strictly as in
+the judge's process, and what went wrong in them described without our frames.
+"""
 
 from __future__ import annotations
 
 import sysconfig
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +20,15 @@ from harness.protocol.call_form import called
 _HERE = str(Path(__file__).resolve().parents[1])
 _TORCH = str(Path(torch.__file__).resolve().parent)
 _STDLIB = sysconfig.get_paths()["stdlib"]
+_OFF = "ieee"
+_get = getattr(torch._C, "_get_fp32_precision_getter", None)
+_set = getattr(torch._C, "_set_fp32_precision_setter", None)
+# What is a matrix product, and what is cuDNN's; and oneDNN's products, which one of the flags sets as well.
+_OPERATORS = (("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn")) if _get and _set else ()
+_KEPT = (*_OPERATORS, ("mkldnn", "matmul")) if _OPERATORS else ()
+_get_precision, _set_precision = torch._C._get_float32_matmul_precision, torch._C._set_float32_matmul_precision
+_get_cudnn, _set_cudnn = torch._C._get_cudnn_allow_tf32, torch._C._set_cudnn_allow_tf32
+_set_cublas = torch._C._set_cublas_allow_tf32
 
 
 def construct(
@@ -39,6 +52,42 @@ def reference(command: dict[str, Any], arguments: list[Any], device: torch.devic
     with parallel_draws.entered():
         model = called(module.Model, arguments, command["init_by_name"])
     return passes.as_called(model.to(device), command["mode"], by_name=command["by_name"])
+
+
+@contextmanager
+def strictly() -> Iterator[None]:
+    """With TF32 off for cuBLAS and cuDNN, whatever the candidate has turned on: eager as in the judge's process. Nothing is
+    touched where it is off.
+
+    PyTorch keeps that twice (once before 2.9), in flags and in precisions by backend and operator, and refuses to read
+    the flags where they have come to contradict the others. What was there is put back as it was read.
+    """
+    before = {each: _get(*each) for each in _KEPT}
+    precision, cudnn = _read(_get_precision), _read(_get_cudnn)
+    if not any(before[each] == "tf32" for each in _OPERATORS) and precision == "highest" and cudnn is False:
+        yield
+        return
+    _set_cublas(False)
+    _set_cudnn(False)
+    for each in _OPERATORS:
+        _set(*each, _OFF)
+    try:
+        yield
+    finally:
+        if precision is not None:
+            _set_precision(precision)
+        if cudnn is not None:
+            _set_cudnn(cudnn)
+        for each, value in before.items():
+            _set(*each, value)
+
+
+def _read(flag: Any) -> Any:
+    """What the flag is; None where the other way to say it has been used."""
+    try:
+        return flag()
+    except RuntimeError:
+        return None
 
 
 def describe(error: BaseException) -> dict[str, Any]:

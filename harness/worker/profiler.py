@@ -1,35 +1,50 @@
-"""One launch on a CPU under PyTorch's profiler: which operators ran inside `forward`. A GPU's launches have the recorder.
+"""One launch on a CPU under PyTorch's profiler: which operators ran inside `forward`, when the candidate's own extensions did,
+and what other threads did meanwhile, which no profiler follows. A GPU's launches have the recorder.
 
 Never a timed launch: the profiler slows what it watches. What is listed here is the worker's word; whose work it was
 is decided by `attribution` on the judge's side, which has the launch's output checked like any other.
 
-The profiler's functions are taken from the C extension as this module is imported, before any candidate is, so that
-patching `torch.profiler` or the classes behind it changes nothing here.
+The profiler's functions, those that read its events, and Python's are taken as this module is imported, before any candidate
+is, so that patching them, `torch.profiler` or the classes behind it changes nothing here.
 """
 
 from __future__ import annotations
 
+import _thread
+import os
 import sys
+import threading
 import time
-from typing import Any
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import torch
-from torch._C._autograd import _ProfilerResult
-from torch._C._profiler import _ExperimentalConfig
+from torch._C._autograd import _KinetoEvent, _ProfilerResult
+from torch._C._profiler import _ExperimentalConfig, _RecordFunctionFast
 from torch.autograd import (
     ProfilerActivity, ProfilerConfig, ProfilerState, _disable_profiler, _enable_profiler, _prepare_profiler,
 )
 
 from harness.protocol import tree
-from harness.worker import address_use, extensions, outputs, profiler_events
+from harness.worker import address_use, extensions, outputs
 from harness.worker.loop import Launcher
-from harness.worker.other_threads import OtherThreads
-from harness.worker.own_calls import OwnCalls
 from harness.worker.launch_slots import CpuSlots
 
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
 _events = _ProfilerResult.events
+_name, _start_thread_id = _KinetoEvent.name, _KinetoEvent.start_thread_id
+_start_ns, _duration_ns = _KinetoEvent.start_ns, _KinetoEvent.duration_ns
+_start_new_thread, _urandom = _thread.start_new_thread, os.urandom
+_addaudithook, _current_frames = sys.addaudithook, sys._current_frames
+_get_ident, _clock_of, _clock_gettime_ns = threading.get_ident, time.pthread_getcpuclockid, time.clock_gettime_ns
+_audit, _HEARD = sys.audit, "harness.worker.profiler"
+_BEGINNINGS = frozenset({
+    "_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.posix_spawn",
+    "subprocess.Popen",
+})
+_MOST_NAMES, _LONGEST_NAME = 200, 8000
 
 
 class _Idle:
@@ -62,7 +77,7 @@ def profiled_launch(slots: CpuSlots, launcher: Launcher, model: Any, first: int,
     arguments = tree.rebuild(skeleton, slots.inputs(0, layout.inputs))
     activities = {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _in_all_threads())
-    own_calls, others = OwnCalls(), OtherThreads()
+    own_calls, others = OwnCalls(), _OtherThreads()
     idle_us = _idle_us()
     _prepare_profiler(config, activities)
     with torch.no_grad():
@@ -80,10 +95,10 @@ def profiled_launch(slots: CpuSlots, launcher: Launcher, model: Any, first: int,
     if layout.fault_of(result, slots, 0) is None:  # afterwards: the profile would count the asking itself
         outputs.take(result, slots.outbox(0, layout.outputs), slots.stream)
     slots.signal_end(first + 1)
-    times_us = profiler_events.own_times_us(profiler_events.calls_of(events), own_calls.name, extensions.opened_operators)
+    times_us = own_times_us(_calls_of(events), own_calls.name, extensions.opened_operators)
     return {
         "own_us": times_us.pop(own_calls.name, 0.0),
-        "operators": profiler_events.operators_of(times_us),
+        "operators": _operators_of(times_us),
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
         "called_back": own_calls.called_back, "idle_us": idle_us,
         "addresses": sorted({*address_use.asked_for, *address_use.code_from_elsewhere()}),
@@ -108,3 +123,119 @@ def _idle_us() -> float:
         return (_perf_counter_ns() - began_ns) / 1e3
     finally:
         _setprofile(None)
+
+
+class OwnCalls:
+    """A profile function for the interpreter that marks calls into the candidate's extensions for the profiler: on a CPU
+    nothing else says when they ran. Which functions are theirs is noted by `extensions` as they are opened; what of that
+    time PyTorch's operators took is for `own_times_us` to take off.
+
+    The mark's name is new each time, so that none of the candidate's own marks has it. `began` is whether a thread was
+    started, of which Python's own hooks hear from 3.12 on; `called_back` whether Python ran inside such a call.
+    """
+
+    def __init__(self) -> None:
+        self.name, self.began, self.called_back = f"own {_urandom(8).hex()}", False, False
+        self._depth, self._mark = 0, None
+
+    def __call__(self, frame: Any, event: str, function: Any) -> None:
+        self.began |= function is _start_new_thread
+        self.called_back |= event == "call" and self._depth > 0
+        if not event.startswith("c_") or id(function) not in extensions.opened_functions:
+            return
+        if event == "c_call":
+            self._depth += 1
+            if self._depth == 1:
+                self._mark = _RecordFunctionFast(self.name)
+                self._mark.__enter__()
+        else:
+            self._depth -= 1
+            if self._depth == 0:
+                self._mark.__exit__(None, None, None)
+
+
+class _OtherThreads:
+    """What Python's other threads do between `begin` and `end`: no profiler follows them.
+
+    `spent_us` is the time that those which live had of a core. One that begins meanwhile may be gone when it is looked
+    for, so that `began` says whether any did, or a process, or whether that cannot be said.
+    """
+
+    def __init__(self) -> None:
+        self.spent_us, self.began = 0.0, False
+        self._before: dict[int, int] = {}
+        self._is_watching = self._is_over = False
+
+    def begin(self) -> None:
+        _addaudithook(self._hear)
+        _audit(_HEARD)
+        self.began = not self._is_watching  # a hook of the candidate's own can keep others from being added
+        self._before = self._clocks_ns()
+
+    def end(self) -> None:
+        if self._is_watching:
+            self._is_watching, self._is_over = False, True
+            after = self._clocks_ns()
+            self.spent_us = sum(after[ident] - before for ident, before in self._before.items() if ident in after) / 1e3
+            self.began |= self._before.keys() != after.keys()
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if event == _HEARD:
+            self._is_watching = not self._is_over  # a hook stays for as long as its process lives
+        elif self._is_watching and event in _BEGINNINGS:
+            self.began = True
+
+    @staticmethod
+    def _clocks_ns() -> dict[int, int]:
+        clocks_ns = {}
+        for ident in set(_current_frames()) - {_get_ident()}:
+            with suppress(OSError):  # it has just ended
+                clocks_ns[ident] = _clock_gettime_ns(_clock_of(ident))
+        return clocks_ns
+
+
+# From the profiler's events to what the worker says of them: which names, and for how long they ran.
+
+
+class Span(NamedTuple):
+    """When something ran, and in which thread of the host it began."""
+
+    start_ns: int
+    duration_ns: int
+    name: str
+    thread: int
+
+    @classmethod
+    def of(cls, event: Any) -> Span:
+        return cls(_start_ns(event), _duration_ns(event), _name(event)[:_LONGEST_NAME], _start_thread_id(event))
+
+
+def _calls_of(events: Iterable[Any]) -> list[Span]:
+    """What ran: operators, and marks of ours or the candidate's."""
+    return [Span.of(event) for event in events]
+
+
+def own_times_us(spans: Iterable[Span], mark: str = "", marked: Collection[str] = ()) -> dict[str, float]:
+    """Time in µs by name, each moment counted for the innermost span of its thread alone; and for `mark` where that is
+    one of `marked` right inside it.
+    """
+    times: dict[str, float] = {}
+    around: dict[int, list[tuple[int, str]]] = {}
+    for span in sorted(spans, key=lambda span: (span.start_ns, -span.duration_ns)):
+        open_here = around.setdefault(span.thread, [])
+        while open_here and open_here[-1][0] <= span.start_ns:
+            open_here.pop()
+        around_it = open_here[-1][1] if open_here else None
+        name = mark if around_it == mark and span.name in marked else span.name
+        if around_it is not None:
+            times[around_it] -= span.duration_ns / 1e3
+        times[name] = times.get(name, 0.0) + span.duration_ns / 1e3
+        open_here.append((span.start_ns + span.duration_ns, name))
+    return {name: max(0.0, time_us) for name, time_us in times.items()}
+
+
+def _operators_of(times_us: dict[str, float]) -> list[dict[str, Any]]:
+    """The names that took longest, of those that are an operator's."""
+    operators = {name: time_us for name, time_us in times_us.items() if "::" in name}
+    longest = sorted(operators.items(), key=lambda item: -item[1])[:_MOST_NAMES]
+    return [{"name": name, "us": time_us} for name, time_us in longest]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.attribution import pytorch_kernels
+from harness.attribution import installed_kernels
 from harness.attribution.demangling import demangled
-from harness.attribution.pytorch_kernels import shipped_by_pytorch
+from harness.attribution.installed_kernels import shipped_by_pytorch
 
 SOFTMAX = "_ZN46_GLOBAL__N__7f4e21aa_11_SoftMax_cu_0a1b2c3d_4520softmax_warp_forwardIffLi10EEEvPT_PKT0_i"
 CUTLASS = "_ZN7cutlass6KernelIiEEvT_"
@@ -49,11 +49,11 @@ def test_a_symbol_too_long_to_be_demangled_is_compared_as_it_is(libraries):
 
 @pytest.mark.parametrize("size", range(128, 260, 7))
 def test_a_name_is_found_where_two_pieces_of_a_library_meet(libraries, monkeypatch, size):
-    monkeypatch.setattr(pytorch_kernels, "_CHUNK_BYTES", size)
+    monkeypatch.setattr(installed_kernels, "_CHUNK_BYTES", size)
     assert shipped_by_pytorch(NAMES.values(), libraries) == set(NAMES.values())
 
 
 def test_what_too_much_is_called_alike_counts_as_carried(libraries, monkeypatch):
-    monkeypatch.setattr(pytorch_kernels, "_MOST_ALIKE", 0)
+    monkeypatch.setattr(installed_kernels, "_MOST_ALIKE", 0)
     other = "void cutlass::Kernel<float>(float)"
     assert shipped_by_pytorch([other], libraries) == {other}

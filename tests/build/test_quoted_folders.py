@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from harness.build import library_headers
-from harness.build.extension_maker import with_quoted_folders
+from harness.build.ninja_file import with_quoted_folders
 
 
 def written(*flags: str) -> list[str]:

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from harness.cli.completion import put_run_before_a_problem
-from harness.cli.flags import VERBS
+from harness.cli.flags import VERBS, put_run_before_a_problem
 from harness.model.paths import REPOSITORY
 
 pytestmark = pytest.mark.processes

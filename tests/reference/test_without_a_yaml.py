@@ -16,7 +16,7 @@ from harness.reference.accuracy.classes import classify
 from harness.reference.error_figures import judge_outputs
 from harness.reference.inputs.families import GIVEN, SIGNS
 from harness.reference.inputs.one_way import NAME, to_tf32
-from harness.reference.rounding_noise import noisy_outputs
+from harness.reference.error_figures import noisy_outputs
 
 
 def figures_of(reference, way, families=None):

@@ -16,8 +16,7 @@ import pytest
 from harness.sandbox import processes
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import ResourceLimits
-from harness.sandbox.output import HEAD_BYTES, TAIL_BYTES
-from harness.sandbox.spawn import spawn
+from harness.sandbox.spawn import HEAD_BYTES, TAIL_BYTES, spawn
 from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
 
 pytestmark = pytest.mark.processes

@@ -28,8 +28,8 @@ WAYS = {
 # A process for each way: what it says stays for its life.
 SCRIPT = """
 import json, os, sys, torch
-from harness.worker import strict_eager as strict
-from harness.worker.strict_eager import strictly
+from harness.worker import model as strict
+from harness.worker.model import strictly
 
 def read(what, *words):
     try:

@@ -1,4 +1,5 @@
-"""The words and flags of the command line: what each verb takes, and what is said of a mistake in them.
+"""The words and flags of the command line: what each verb takes, what is said of a mistake in them, and
+what the shell is answered while they are being typed.
 
 Nothing heavy is imported here: `--help` and a mistake answer at once. `VERBS` is the one list of verbs; each has a
 module of its name in `harness/cli/verbs`.
@@ -7,11 +8,13 @@ module of its name in `harness/cli/verbs`.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+import re
+import shlex
+from collections.abc import Collection, MutableMapping, Sequence
 from pathlib import Path
 
 from harness import __version__
-from harness.cli.completion import answer_the_shell
 from harness.cli.flags import verb_flags
 from harness.cli.flags.verb_flags import EXIT_CODES, Parser
 from harness.model.errors import InputError
@@ -43,12 +46,14 @@ _ADD = {
     "selftest": verb_flags.add_selftest,
 }
 VERBS = tuple(_ADD)
+# What starts the command line; not a folder of that name on the way to it.
+_PROGRAM = re.compile(r"(?:^|[\s/])(?:run\.py|kernel-referee|-m harness)(?=\s|$)")
 
 
 def understood(arguments: Sequence[str]) -> argparse.Namespace:
     """What `arguments` ask for; `verb` is among it. Raises InputError for what no verb or flag is."""
     parser = _parser()
-    answer_the_shell(parser, VERBS)
+    _answer_the_shell(parser, VERBS)
     options, unknown = parser.parse_known_args(_with_verb(list(arguments)))
     if unknown:
         raise _no_such_flag(options.verb, unknown, parser)
@@ -100,3 +105,38 @@ def _parser() -> Parser:
     for add in _ADD.values():
         add(verbs)
     return parser
+
+
+# What the shell asks while a command line is being typed: answered by argcomplete, where it is installed.
+
+
+def _answer_the_shell(parser: argparse.ArgumentParser, verbs: Collection[str]) -> None:
+    """Print completions and end the process when a shell asked for them; else return at once."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    try:
+        import argcomplete
+    except ImportError:
+        os._exit(1)
+    put_run_before_a_problem(os.environ, verbs)
+    argcomplete.autocomplete(parser)
+
+
+def put_run_before_a_problem(environment: MutableMapping[str, str], verbs: Collection[str]) -> None:
+    """Insert the verb that is left out before a problem file, so that the flags of `run` can be completed."""
+    line, point = environment.get("COMP_LINE", ""), int(environment.get("COMP_POINT", "0"))
+    before = line[:point]
+    program = _PROGRAM.search(before)
+    if program is None:
+        return
+    after = program.end()
+    try:
+        words = shlex.split(before[after:])
+    except ValueError:
+        return  # in the middle of a quoted word
+    typed = [word for word in words if not word.startswith("-")]
+    being_typed = len(words) == 1 and not before.endswith(" ")
+    if not typed or typed[0] in verbs or being_typed:
+        return
+    environment["COMP_LINE"] = f"{line[:after]} run{line[after:]}"
+    environment["COMP_POINT"] = str(point + len(" run"))

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _timing(options: argparse.Namespace) -> int:
-    from harness.selftest import agreement, control_row, known_time
+    from harness.selftest import control_row, known_time
 
     settings = load_settings(options.config)
     kind, folder, began = device_kind(options.device), options.out or control_row.new_folder(), time.monotonic()
@@ -69,11 +69,11 @@ def _timing(options: argparse.Namespace) -> int:
         waits, more = known_time.run_waits(kind, options.device, folder, progress, settings, options.wait)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
-    seen = [each for wait, path in zip(waits, more) for each in agreement.read(wait.records, path)]
+    seen = [each for wait, path in zip(waits, more) for each in known_time.clocks_of(wait.records, path)]
     seconds = (time.monotonic() - began) / rows
     trusted = control_row.can_be_trusted(alike, settings.eager_players) and all(wait.adds_up for wait in waits)
     lines = [
-        *map(known_time.sentence, waits), *agreement.sentences(seen), *control_row.sentences(alike, settings.eager_players),
+        *map(known_time.sentence, waits), *known_time.clock_sentences(seen), *control_row.sentences(alike, settings.eager_players),
         f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
     ]
     if options.json:

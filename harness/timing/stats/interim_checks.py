@@ -1,7 +1,9 @@
-"""When to look at the rounds measured so far, with what confidence, and when they are enough.
+"""When to look at the rounds measured so far, what speedup they come to, with what confidence, and when they are enough.
 
 Looking several times and stopping when it suits makes a plain 99 % interval wrong more than 1 % of the time.
-The looks are therefore fixed before the first round and share the allowed error between them.
+The looks are therefore fixed before the first round and share the allowed error between them. Ratios are
+averaged as logs, so that the speedup of A over B is exactly one over that of B over A, and turned back into a ratio at the
+end.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.timing.stats.trimmed_mean import Interval
+from harness.timing.stats.trimmed_mean import Interval, tukey_mclaughlin
+from harness.timing.stats.words import MARGINS, margin
 
 CHECKS = (10, 20, 40, 80)
 
@@ -50,3 +53,28 @@ def next_check(rounds_done: int, interim_checks: Sequence[int] = CHECKS) -> int 
 def should_stop(interval_of_log_ratio: Interval, half_width: float) -> bool:
     """Whether the interval, in log-ratio, is as narrow as the relative `half_width` (0.001 = 0.1 %)."""
     return interval_of_log_ratio.half_width <= math.log1p(half_width)
+
+
+def width_for(half_width: float, duration_us: float) -> float:
+    """Relative half-width at which the interval of a call of this duration is narrow enough.
+
+    `half_width` is for calls from 1 ms on. Shorter ones have wider margins and scatter more, so they may stop at
+    theirs, in proportion; but at their margin at the latest, where `half_width` is not wider itself.
+    """
+    of_margin = margin(duration_us)
+    return max(half_width, of_margin * min(1.0, half_width / MARGINS[0][1]))
+
+
+def estimate_log_ratio(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
+    """20 % trimmed mean of the rounds' log-ratios with its interval; what `should_stop` asks for."""
+    return tukey_mclaughlin(log_ratios, confidence)
+
+
+def estimate_speedup(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
+    """Speedup as a ratio (2.0 = twice as fast) with its interval at `confidence`.
+
+    `confidence` is that of the look at which the rounds ended (`confidence_at`). Raises ValueError for
+    fewer than two rounds.
+    """
+    interval = estimate_log_ratio(log_ratios, confidence)
+    return Interval(math.exp(interval.estimate), math.exp(interval.lo), math.exp(interval.hi))

@@ -23,16 +23,6 @@ def margin(duration_us: float) -> float:
     raise ValueError(f"a call cannot take {duration_us} µs")
 
 
-def width_for(half_width: float, duration_us: float) -> float:
-    """Relative half-width at which the interval of a call of this duration is narrow enough.
-
-    `half_width` is for calls from 1 ms on. Shorter ones have wider margins and scatter more, so they may stop at
-    theirs, in proportion; but at their margin at the latest, where `half_width` is not wider itself.
-    """
-    of_margin = margin(duration_us)
-    return max(half_width, of_margin * min(1.0, half_width / MARGINS[0][1]))
-
-
 def speedup_word(interval: Interval, duration_us: float, control_apart: float = 0.0) -> str:
     """Word (FASTER, SLOWER, SAME or UNSURE) for a speedup interval in ratio space.
 

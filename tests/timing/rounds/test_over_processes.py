@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.judge.control_keeper import BaselinePool
 from harness.judge.published_speedup import published
-from harness.timing.baseline_pool import BaselinePool
 from harness.timing.estimate import allow_for_other_processes
 from harness.timing.stats import Interval, PooledBaseline, eager_share, process_share
 from harness.timing.timings import Timing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.timing.stats import Interval
-from harness.timing.stats.scatter import Scatter, held, long_run, percentile, seen_at_most, spreads
+from harness.timing.stats.difference import Scatter, held, long_run, percentile, seen_at_most, spreads
 
 
 def test_distances_are_from_the_truth_and_the_spread_is_among_themselves():

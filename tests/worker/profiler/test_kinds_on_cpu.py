@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.attribution.kernel_ownership import kind_on_cpu, middle_of_calls
-from harness.build.extension_maker import with_quoted_folders
+from harness.build.ninja_file import with_quoted_folders
 from harness.worker import extensions
 
 pytestmark = pytest.mark.processes

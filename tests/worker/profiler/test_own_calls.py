@@ -12,7 +12,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from harness.worker import address_use, extensions
-from harness.worker.own_calls import OwnCalls
+from harness.worker.profiler import OwnCalls
 
 
 def test_a_function_that_names_an_extensions_module_as_its_own_is_none_of_its_functions(listed, opened):

@@ -1,14 +1,17 @@
-"""Relocatable device code (`-rdc=true`, `-dc`): what `load` and `load_inline` leave out, its link on the device's side.
+"""What PyTorch leaves out of the file by which ninja builds an extension: the link on the device's side, and quotes.
 
-Kernels that launch kernels, and functions of one source that another calls, need it. PyTorch has that step for extensions
-that are installed, and not for those that are built as they are called for: they then fail to load for want of a symbol.
+Relocatable device code (`-rdc=true`, `-dc`) needs that link: kernels that launch kernels have it, and functions of one source
+that another calls. PyTorch has the step for extensions that are installed, and not for those that `load` and `load_inline`
+build as they are called for: they then fail to load for want of a symbol.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,6 +57,28 @@ def with_device_linking(write_ninja_file: Callable[..., None]) -> Callable[..., 
         if known and is_relocatable(flags) and not given.get("cuda_dlink_post_cflags"):
             given["cuda_dlink_post_cflags"] = linking_flags(flags)
             given["ldflags"] = [*(given.get("ldflags") or []), _DEVICE_RUNTIME]
+        write_ninja_file(*bound.args, **bound.kwargs)
+
+    return write
+
+
+def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., None]:
+    """PyTorch's `_write_ninja_file` with each library, and each folder of libraries, quoted for the shell.
+
+    PyTorch quotes the folders of headers alone. A flag that is anything else than one file or folder that there is stays
+    as it was given.
+    """
+    signature = inspect.signature(write_ninja_file)
+
+    def quoted(flag: str) -> str:
+        is_one = os.path.isfile(flag) or (flag.startswith("-L") and os.path.isdir(flag[2:]))
+        return shlex.quote(flag) if is_one else flag
+
+    @functools.wraps(write_ninja_file)  # it is bound by its arguments' names again
+    def write(*positional: Any, **named: Any) -> None:
+        bound = signature.bind(*positional, **named)
+        if bound.arguments.get("ldflags"):
+            bound.arguments["ldflags"] = [quoted(str(flag)) for flag in bound.arguments["ldflags"]]
         write_ninja_file(*bound.args, **bound.kwargs)
 
     return write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model.files.own_name import knows_its_name
+from harness.model.files.python_source import knows_its_name
 
 
 @pytest.mark.parametrize("source", [

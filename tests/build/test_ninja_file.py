@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.device_linking import is_relocatable, linking_flags, with_device_linking
+from harness.build.ninja_file import is_relocatable, linking_flags, with_device_linking
 from harness.build.toolchain import cuda_home, find_toolchain
 from harness.model.verdict import Status
 from tests.build.conftest import needs_cxx, needs_nvcc

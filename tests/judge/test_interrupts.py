@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from harness.sandbox.interrupts import undisturbed
+from harness.judge.build_pool import undisturbed
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from harness.results.record import Record
-from harness.selftest import agreement
-from harness.selftest.agreement import Seen
+from harness.selftest.known_time import Seen, clock_sentences, clocks_of
 from harness.timing.three_clocks import ThreeClocks
 
 
@@ -21,7 +20,7 @@ def test_each_clock_is_said_to_be_as_far_off_as_it_is_at_most():
     seen = [
         Seen(row("itself"), ThreeClocks(2000.0, 2020.0, 2010.0)), Seen(row("twice"), ThreeClocks(4000.0, 4010.0, 3990.0)),
     ]
-    assert agreement.sentences(seen) == [
+    assert clock_sentences(seen) == [
         "Other clocks beside the events: the profiler's at most 1.0 % (20.0 µs) off in 2 calls, the judge's own at most "
         "0.50 % (10.0 µs) off in 2 calls."
     ]
@@ -29,13 +28,13 @@ def test_each_clock_is_said_to_be_as_far_off_as_it_is_at_most():
 
 def test_where_they_disagree_it_says_of_which_call():
     seen = [Seen(row("itself"), ThreeClocks(2000.0, None, 3000.0))]
-    first, second = agreement.sentences(seen)
+    first, second = clock_sentences(seen)
     assert "the profiler" not in first and "50 % (1.00 ms) off in 1 call." in first
     assert second.startswith("itself (spin, SPIN=1): the clocks disagree") and "3000.0 µs" in second
 
 
 def test_calls_that_one_clock_saw_say_nothing():
-    assert agreement.sentences([]) == ["No call was seen by a second clock."]
+    assert clock_sentences([]) == ["No call was seen by a second clock."]
 
 
 def test_they_are_read_from_the_samples_of_the_rows_that_are_ok(tmp_path):
@@ -47,6 +46,6 @@ def test_they_are_read_from_the_samples_of_the_rows_that_are_ok(tmp_path):
         for each, told in zip(rows, clocks)
     ]
     (tmp_path / "run.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert [(each.record.candidate, each.clocks.traced_us) for each in agreement.read(rows, tmp_path / "run.csv")] == [
+    assert [(each.record.candidate, each.clocks.traced_us) for each in clocks_of(rows, tmp_path / "run.csv")] == [
         ("itself", 2010.0)
     ]

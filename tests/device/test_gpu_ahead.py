@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.device import early_context
+from harness.device.gpu_ahead import open_context_early
 from harness.protocol.context_opening import open_in_thread
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OPENED_FIRST = """
 import ctypes, sys
-from harness.device.early_context import open_context_early
+from harness.device.gpu_ahead import open_context_early
 
 open_context_early("cuda:0").join()
 assert "torch" not in sys.modules
@@ -27,7 +27,7 @@ print(active.value, flags.value, torch.ones(4, device="cuda").sum().item())
 
 
 def test_a_cpu_is_not_opened():
-    assert early_context.open_context_early("cpu") is None
+    assert open_context_early("cpu") is None
 
 
 def test_a_gpu_that_is_not_there_is_no_error_here():
