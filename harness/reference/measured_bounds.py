@@ -20,6 +20,7 @@ from harness.reference.casts import NarrowestMade
 from harness.reference.expected import Truths
 from harness.reference.inputs.families import SIGNS, Family
 from harness.reference.inputs.one_way import NAME as ONE_WAY, can_be_narrowed, to_tf32
+from harness.reference.inputs.pieces import pieces_of
 from harness.reference.inputs.sets import InputSet
 from harness.reference.spreads import spread_between
 
@@ -100,7 +101,7 @@ class MeasuredBounds:
         lost.
         """
         try:
-            narrowed, is_other = _in_tf32(inputs)
+            narrowed, is_other = _narrowed_set(inputs)
             made = self._eager(narrowed)
             return spread_between(made, returned) if is_other else [None] * len(self._elements)
         except Exception:  # no room, or a model that refuses them
@@ -119,11 +120,12 @@ class MeasuredBounds:
         return all(spread is None or spread.max_u < FAR_U for spread in apart)
 
 
-def _in_tf32(inputs: InputSet) -> tuple[InputSet, bool]:
+def _narrowed_set(inputs: InputSet) -> tuple[InputSet, bool]:
     """The same inputs rounded to TF32, and whether anything of them is lost by that."""
     narrowed, is_other = replace(inputs, region=inputs.region.clone()), False
     for tensor in narrowed.tensors():
         if can_be_narrowed(tensor):
-            tensor.copy_(to_tf32(tensor))
+            for piece in pieces_of(tensor):
+                piece.copy_(to_tf32(piece))
             is_other = True
     return narrowed, is_other

@@ -221,12 +221,12 @@ class Reference:
             return self._drawn(family, seed)
         return RedrawnInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
 
-    def _drawn(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
+    def _drawn(self, family: Family = GIVEN, seed: int | None = None, *, transient: bool = False) -> InputSet:
         contracted = self.problem.accuracy.contracted
         try:
             return draw_set(
                 self._get_inputs, self.device, family, contracted, self.specs, seed,
-                transient=self._can_draw_again and family is GIVEN,
+                transient=transient or (self._can_draw_again and family is GIVEN),
             )
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path, hint=error.hint) from error
@@ -381,7 +381,7 @@ class Reference:
     def _draws_alike(self, first: InputSet) -> bool:
         """Whether a seed gives the same inputs each time, so that they need not be kept."""
         self._skeleton = first.skeleton
-        return self._drawn(first.family, first.seed).digest() == first.digest()
+        return self._drawn(first.family, first.seed, transient=True).digest() == first.digest()
 
     def have_less(self) -> bool:
         """Take the next step down in memory; False where there is none."""

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from harness.reference.inputs.pieces import changed_in_pieces
+
 SPREAD_BINADES = 20
 
 
@@ -49,7 +51,11 @@ def _given(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[t
 
 def _signs(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
     # A zero stays as it is: who leaves blocks of zeros out by their bits is to find them here too.
-    return [tensor * (2 * torch.randint_like(tensor, 0, 2) - 1) + 0.0 for tensor in tensors]
+    return [changed_in_pieces(_with_signs, tensor) for tensor in tensors]
+
+
+def _with_signs(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor * (2 * torch.randint_like(tensor, 0, 2) - 1) + 0.0
 
 
 def _spread(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:

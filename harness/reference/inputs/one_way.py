@@ -17,6 +17,7 @@ import torch
 
 from harness.protocol import tree
 from harness.reference.inputs.families import GIVEN, Family
+from harness.reference.inputs.pieces import changed_in_pieces, pieces_of
 
 NAME = "one-way rounding"
 # Of a float32's 23 bits TF32 and fp16 keep the first ten, bf16 seven. With the next one clear the rest is rounded down.
@@ -46,8 +47,10 @@ def one_way_family(call: Callable[..., Any]) -> Family:
 
 def to_tf32(tensor: torch.Tensor) -> torch.Tensor:
     """A float32 tensor rounded to TF32, to nearest with ties to even; any other as it is."""
-    if tensor.dtype is not torch.float32:
-        return tensor
+    return changed_in_pieces(_in_tf32, tensor) if tensor.dtype is torch.float32 else tensor
+
+
+def _in_tf32(tensor: torch.Tensor) -> torch.Tensor:
     bits = tensor.view(torch.int32)
     rounded = (bits + (_HALF - 1) + ((bits >> 13) & 1)) & ~_LOST
     return torch.where(tensor.isfinite(), rounded.view(torch.float32), tensor)
@@ -55,7 +58,7 @@ def to_tf32(tensor: torch.Tensor) -> torch.Tensor:
 
 def can_be_narrowed(tensor: torch.Tensor) -> bool:
     """Whether a tensor has what narrowing loses: float32, and not whole numbers (labels, masks, counts)."""
-    return tensor.dtype is torch.float32 and bool((tensor != tensor.round()).any())
+    return tensor.dtype is torch.float32 and any(bool((piece != piece.round()).any()) for piece in pieces_of(tensor))
 
 
 def rounded_one_way(tensor: torch.Tensor, pull: torch.Tensor | None) -> torch.Tensor:
@@ -66,12 +69,16 @@ def rounded_one_way(tensor: torch.Tensor, pull: torch.Tensor | None) -> torch.Te
     """
     if not can_be_narrowed(tensor):
         return tensor
+    return _laid_out_as(tensor, changed_in_pieces(_rounded, tensor, *([] if pull is None else [pull])))
+
+
+def _rounded(tensor: torch.Tensor, pull: torch.Tensor | None = None) -> torch.Tensor:
     bits = tensor.view(torch.int32)
     down = bits & ~_HALVES
     for bit in _BETWEEN:
         down = down & ~(bit * torch.randint_like(bits, 0, 2))
     bits = down if pull is None else torch.where(pull > 0, down, bits & ~_LOST)
-    return _laid_out_as(tensor, torch.where(tensor.isfinite(), bits.view(torch.float32), tensor))
+    return torch.where(tensor.isfinite(), bits.view(torch.float32), tensor)
 
 
 def _laid_out_as(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -96,8 +103,9 @@ def _pulls(
     if not any(bool(pull.any()) for pull in known_pulls):
         return [None] * len(tensors)
     # A bias to one side is what rounding down changes; the other side would do as well, with the sign turned.
-    more_up = sum(float(pull.clamp(min=0).sum()) + float(pull.clamp(max=0).sum()) for pull in known_pulls) >= 0
-    return [pull if pull is None or more_up else -pull for pull in pulls]
+    pieces = [piece for pull in known_pulls for piece in pieces_of(pull)]
+    more_up = sum(float(piece.clamp(min=0).sum()) + float(piece.clamp(max=0).sum()) for piece in pieces) >= 0
+    return [pull if pull is None or more_up else pull.neg_() for pull in pulls]
 
 
 def _gradients_times_values(
@@ -107,9 +115,7 @@ def _gradients_times_values(
 
     Each element of an output counts with a sign of its own: a sum over all of them may be the same for all inputs.
     """
-    leaves = [
-        tensor.detach().clone().requires_grad_() if can_be_narrowed(tensor) else tensor for tensor in tensors
-    ]
+    leaves = [tensor.detach().requires_grad_() if can_be_narrowed(tensor) else tensor for tensor in tensors]
     asked = [leaf for leaf in leaves if leaf.requires_grad]
     if not asked:
         return [None] * len(tensors)
@@ -121,5 +127,5 @@ def _gradients_times_values(
     pulls: list[torch.Tensor | None] = []
     for leaf in leaves:
         gradient = next(gradients) if leaf.requires_grad else None
-        pulls.append(None if gradient is None else torch.nan_to_num(gradient) * leaf.detach())
+        pulls.append(None if gradient is None else torch.nan_to_num(gradient).mul_(leaf.detach()))
     return pulls

@@ -160,7 +160,9 @@ def draw_set(
     elif not _fit(tensors, specs) and plan(tensors) != specs:
         raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
     if family is not GIVEN:
-        tensors = list(family.applied(skeleton, tensors, contracted))
+        drawn, tensors = tensors, list(family.applied(skeleton, tensors, contracted))
+        transient |= all(new is not old for new, old in zip(tensors, drawn))  # new ones are nobody else's
+        del drawn
     return InputSet(
         skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed, overlapping
     )

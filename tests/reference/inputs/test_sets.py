@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -11,6 +13,7 @@ from harness.reference.inputs.families import PRODUCT_FAMILIES
 from harness.reference.inputs.sets import draw_inputs, draw_set, still_hold
 
 CPU = torch.device("cpu")
+LARGE = (1536, 2048)  # six times 2 MiB: whole regions, and larger than what is packed in one step
 SIGNS = next(family for family in PRODUCT_FAMILIES if family.name == "signs")
 
 
@@ -253,3 +256,20 @@ def test_on_a_gpu_too_what_no_tensor_fills_is_zero(get_inputs):
             fill(spec.view(expected), tensor)
     assert torch.equal(drawn.region, expected)
     assert torch.equal(draw_set(get_inputs, device, specs=drawn.specs, seed=5).region, expected)
+
+
+@pytest.mark.parametrize("kept", [torch.rand(LARGE), torch.randint(0, 9, LARGE)], ids=["changed", "left as it is"])
+def test_a_draw_in_a_family_writes_to_nothing_that_the_file_keeps(kept):
+    before = kept.clone()
+    drawn = draw_set(lambda: [kept], CPU, SIGNS, seed=1)
+    assert drawn.region.untyped_storage().data_ptr() != kept.untyped_storage().data_ptr()
+    drawn.region.zero_()
+    assert torch.equal(kept, before)
+
+
+def test_one_tensor_in_a_family_is_not_copied_once_more():
+    made = []
+    family = replace(SIGNS, transform=lambda tensors, contracted: made.extend(each + 1 for each in tensors) or made)
+    drawn = draw_set(lambda: [torch.rand(LARGE)], CPU, family, seed=1)
+    assert drawn.region.data_ptr() == made[0].data_ptr()
+    assert torch.equal(drawn.tensors()[0], made[0])
