@@ -24,7 +24,7 @@ from harness.judge.machine_lacks import for_want_here
 from harness.judge.published_speedup import conclude
 from harness.judge.references import no_room, small_references
 from harness.judge.sanitize import sanitize
-from harness.judge.stages import Attempt, Setup
+from harness.judge.stages import Attempt, JudgingContext
 from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.model.files.text_files import shown
@@ -41,14 +41,14 @@ _TIMES_CONTROLS_ROW = 10
 
 
 class EntryJudge:
-    """Judges entries of one problem on one device, as `setup` has them, beside what the `control` left.
+    """Judges entries of one problem on one device, as `context` has them, beside what the `control` left.
 
     `budget_s` is what whoever asks for the next row gives it.
     """
 
-    def __init__(self, setup: Setup, control: ControlKeeper, examiner: Examiner | None = None) -> None:
-        self._setup, self._control, self._examiner = setup, control, examiner
-        self._backend, self._references, self._settings = setup.backend, setup.references, setup.settings
+    def __init__(self, context: JudgingContext, control: ControlKeeper, examiner: Examiner | None = None) -> None:
+        self._context, self._control, self._examiner = context, control, examiner
+        self._backend, self._references, self._settings = context.backend, context.references, context.settings
         self._small: list[Reference] | None = None  # what Triton's interpreter is given, once it is asked for
         self.budget_s = self._ends_s = math.inf
 
@@ -212,14 +212,14 @@ class EntryJudge:
                 break  # what the processes before have shown stands
         conclude(prepared, judgement, self._settings, self._control.pool.kernels)
         if self._examiner is not None and not prepared.is_baseline:
-            sanitize(self._examiner, prepared, self._references, self._setup.model_seed, judgement, tell)
+            sanitize(self._examiner, prepared, self._references, self._context.model_seed, judgement, tell)
 
     def _attempt_of(
         self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None], *,
         first: bool = True,
     ) -> Attempt:
         """Start a worker for it."""
-        return Attempt(self._setup, prepared, self._setup.session(start), judgement, tell, self._control.now, first)
+        return Attempt(self._context, prepared, self._context.session(start), judgement, tell, self._control.now, first)
 
     def _interpreted(
         self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
@@ -228,7 +228,7 @@ class EntryJudge:
         if self._small is None:
             self._small = small_references(self._references, self._backend.available_bytes())
         return interpreter.interpret(
-            self._backend, prepared, start, self._small, self._setup.model_seed, self._settings, judgement, tell
+            self._backend, prepared, start, self._small, self._context.model_seed, self._settings, judgement, tell
         )
 
     def _give_back(self) -> None:

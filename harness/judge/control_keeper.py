@@ -15,7 +15,7 @@ from harness.device.backend import Backend
 from harness.judge.build_pool import BuildPool
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader
-from harness.judge.stages import Setup
+from harness.judge.stages import JudgingContext
 from harness.judge.worker_prestart import WorkerPrestart
 from harness.launch.failures import Failed
 from harness.model.baselines import BASELINES
@@ -35,14 +35,14 @@ _BUDGET_S = 1.0
 
 class ControlKeeper:
     """`control` is what eager left, None before it was judged, and `row_s` how long its own row took. `pool` has the times
-    of eager in that process and others. Workers come from `build_pool`, of the parameters that `setup` has.
+    of eager in that process and others. Workers come from `build_pool`, of the parameters that `context` has.
     """
 
     def __init__(
         self, build_pool: BuildPool, prestart: WorkerPrestart, progress: Progress, backend: Backend, settings: Settings
     ) -> None:
         self.build_pool, self._prestart, self._progress = build_pool, prestart, progress
-        self.setup: Setup  # given once there are references, and anew with other parameters
+        self.context: JudgingContext  # given once there are references, and anew with other parameters
         self.control: Control | None = None
         self.pool = BaselinePool(settings.eager_players if backend.limits.process_adds else 0)
         self.row_s = 0.0
@@ -65,7 +65,7 @@ class ControlKeeper:
 
     def allows_more_than(self, former: Control | None) -> bool:
         """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""
-        return None in (self.control, former) or self.control.allows_more_than(former, self.setup.backend.limits)
+        return None in (self.control, former) or self.control.allows_more_than(former, self.context.backend.limits)
 
     def learn_from(self, prepared: Prepared, judgement: Judgement) -> None:
         """Take what a row of the control or of another baseline left."""
@@ -115,18 +115,18 @@ class ControlKeeper:
 
     def _timed_briefly(self, prepared: Prepared, start: Callable[[], Child]) -> Timing | None:
         """Eager in a worker once more, timed briefly, its outputs unseen; None where that failed."""
-        setup = self.setup
-        reference = setup.references[0]
-        session = setup.session(start)
+        context = self.context
+        reference = context.references[0]
+        session = context.session(start)
         try:
-            Loader(session, prepared, setup.model_seed)(reference)
-            brief = replace(setup.settings, budget_s=min(setup.settings.budget_s, _BUDGET_S))
+            Loader(session, prepared, context.model_seed)(reference)
+            brief = replace(context.settings, budget_s=min(context.settings.budget_s, _BUDGET_S))
             timing = Rounds(
-                session, setup.backend, reference, brief, lambda sets, made, only=None: None, set(), is_control=True
+                session, context.backend, reference, brief, lambda sets, made, only=None: None, set(), is_control=True
             ).run()
             return timing if timing.candidate_us else None
         except (Failed, RuntimeError):  # no room on the device is a RuntimeError
-            setup.backend.release_memory()
+            context.backend.release_memory()
             return None
         finally:
             session.stop()

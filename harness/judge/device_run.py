@@ -22,7 +22,7 @@ from harness.judge.build_pool import BuildPool
 from harness.judge.control_keeper import KEEPS_S, ControlKeeper
 from harness.judge.judgement import Judgement
 from harness.judge.references import references_at_all_sizes
-from harness.judge.stages import Setup
+from harness.judge.stages import JudgingContext
 from harness.judge.work_queue import WorkQueue
 from harness.judge.worker_prestart import Entry, WorkerPrestart, is_slow_to_start
 from harness.model.baselines import BASELINES, baselines_for
@@ -88,12 +88,12 @@ class DeviceRun:
         return references_at_all_sizes(self._problem, self._sizes, self._backend, self._settings, model_seed), model_seed
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
-        self._control.setup = setup = Setup(
+        self._control.context = context = JudgingContext(
             self._backend, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
             self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
             lambda: bool(self._following or self._to_come),
         )
-        return EntryJudge(setup, self._control, self._examiner)
+        return EntryJudge(context, self._control, self._examiner)
 
     def judge_alone(
         self, candidate: Candidate, build_pool: BuildPool, utc: str, *, check_only: bool = False, budget_s: float = math.inf

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from harness.judge import stages
-from harness.judge.stages import Attempt, Setup
+from harness.judge.stages import Attempt, JudgingContext
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.reference.expected_pool import make_ready
@@ -20,7 +20,7 @@ Stage = Callable[[Attempt], None]  # adds to the attempt's judgement; raises Fai
 
 # All that is done while the worker lives, in this order. A check that is added has its entry here.
 STAGES: tuple[Stage, ...] = (
-    stages.load, stages.check_outputs, stages.time, stages.audit_times, stages.attribute, stages.compare_clocks,
+    stages.load, stages.check_outputs, stages.time_rounds, stages.audit_times, stages.attribute, stages.compare_clocks,
     stages.measure_extras,
 )
 # What is done when it has gone.
@@ -39,7 +39,7 @@ def evaluate(attempt: Attempt) -> None:
     finally:
         ending = sys.exc_info()[1]
         interrupted = ending is not None and not isinstance(ending, Exception)
-        attempt.session.stop(None if interrupted else lambda: _prepare_next(attempt.setup))
+        attempt.session.stop(None if interrupted else lambda: _prepare_next(attempt.context))
     for stage in AFTERWARDS:
         stage(attempt)
 
@@ -57,12 +57,12 @@ def check_only(attempt: Attempt) -> Verdict:
     )
 
 
-def _prepare_next(setup: Setup) -> None:
+def _prepare_next(context: JudgingContext) -> None:
     """Do what need not wait until a killed worker has gone. What goes wrong is said by whose turn it is."""
-    backend, launches = setup.backend, setup.settings.check_launches
+    backend, launches = context.backend, context.settings.check_launches
     with contextlib.suppress(Exception):
-        setup.open_next()
+        context.open_next()
     memory_bytes = None if backend.limits.is_host else backend.identity.memory_bytes
-    if setup.expects_another() and not make_ready(setup.references, launches, memory_bytes):
+    if context.expects_another() and not make_ready(context.references, launches, memory_bytes):
         with contextlib.suppress(Exception):
             backend.release_memory()

@@ -47,7 +47,7 @@ _REORDERED = (
 
 
 @dataclass(frozen=True)
-class Setup:
+class JudgingContext:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait for their
@@ -77,7 +77,7 @@ class Attempt:
     call, and what was asked for besides. `control` is what eager left, None before that was timed.
     """
 
-    setup: Setup
+    context: JudgingContext
     prepared: Prepared
     session: Session
     judgement: Judgement
@@ -87,9 +87,9 @@ class Attempt:
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
-        self.backend, self.settings, self.limits = self.setup.backend, self.setup.settings, self.setup.backend.limits
-        self.reference = self.setup.references[0]
-        self.loader = Loader(self.session, self.prepared, self.setup.model_seed)
+        self.backend, self.settings, self.limits = self.context.backend, self.context.settings, self.context.backend.limits
+        self.reference = self.context.references[0]
+        self.loader = Loader(self.session, self.prepared, self.context.model_seed)
 
     @property
     def is_candidate(self) -> bool:
@@ -116,7 +116,7 @@ def check_outputs(attempt: Attempt) -> None:
     """Hold outputs against the truth, over all families; of a candidate's first worker at all sizes."""
     session, settings, judgement, prepared = attempt.session, attempt.settings, attempt.judgement, attempt.prepared
     is_whole = attempt.first and attempt.is_candidate
-    references = attempt.setup.references if is_whole else [attempt.reference]
+    references = attempt.context.references if is_whole else [attempt.reference]
     timeout_s = settings.launch_timeout_s + settings.load_timeout_s if attempt.is_candidate else settings.build_timeout_s
     with blaming_the_state(attempt.loader, judgement if attempt.first else None):
         attempt.tell("checking")
@@ -132,7 +132,7 @@ def check_outputs(attempt: Attempt) -> None:
         attempt.warn([f"it refuses sizes that the problem names: {'; '.join(refused)}"] if refused else [])
 
 
-def time(attempt: Attempt) -> None:
+def time_rounds(attempt: Attempt) -> None:
     """Time it beside the baseline. What is right is to have its time: the row's budget ends no launch any more."""
     attempt.tell("timing")
     session, reference, prepared, control = attempt.session, attempt.reference, attempt.prepared, attempt.control
@@ -144,7 +144,7 @@ def time(attempt: Attempt) -> None:
         if figures:  # of lead-ins there are none where memory is short
             check.decide(figures, reference, prepared.precision_class)
 
-    workers = session.child.pid, *attempt.setup.wait_for_others()
+    workers = session.child.pid, *attempt.context.wait_for_others()
     own_pids = {*workers, *processes.descendants(*workers)}
     # Asked of baselines alone: a candidate is not told when its timing begins.
     before = session.compilations() if prepared.is_baseline else 0
@@ -205,7 +205,7 @@ def compare_clocks(attempt: Attempt) -> None:
 
 def measure_extras(attempt: Attempt) -> None:
     """Measure what was asked for besides; no rank hangs on it."""
-    wanted, judgement = attempt.setup.wanted_extras, attempt.judgement
+    wanted, judgement = attempt.context.wanted_extras, attempt.judgement
     if attempt.first and wanted and attempt.is_timed:
         attempt.tell("measuring what was asked for besides")
         judgement.extras = extras.measure(
@@ -218,7 +218,7 @@ def audit_baseline(attempt: Attempt) -> None:
     """Once the worker is gone: hold what eager took beside it against what it takes without."""
     if attempt.is_timed and not attempt.timing.is_brief:
         clock_audit.check_baseline(
-            attempt.timing, attempt.limits, attempt.control, lambda gated: _eager_alone_us(attempt.setup, gated)
+            attempt.timing, attempt.limits, attempt.control, lambda gated: _eager_alone_us(attempt.context, gated)
         )
 
 
@@ -231,7 +231,7 @@ def _check_clock(attempt: Attempt) -> None:
     """
     timing, limits = attempt.timing, attempt.limits
     try:
-        clock_audit.check_times(timing, limits, attempt.setup.floor_us, attempt.control)
+        clock_audit.check_times(timing, limits, attempt.context.floor_us, attempt.control)
     except Failed as doubt:
         is_doubt = doubt.verdict.reason_code is ReasonCode.NOISY
         if is_doubt and doubt.beside_control and is_ungated(timing, limits) and attempt.is_candidate:
@@ -240,10 +240,10 @@ def _check_clock(attempt: Attempt) -> None:
             raise
 
 
-def _eager_alone_us(setup: Setup, gated: bool) -> float:
+def _eager_alone_us(context: JudgingContext, gated: bool) -> float:
     """Eager's time on the timed sizes with no worker at work beside it, in µs; `gated` where queues are."""
-    setup.wait_for_others()
-    reference, backend = setup.references[0], setup.backend
+    context.wait_for_others()
+    reference, backend = context.references[0], context.backend
     sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
     backend.synchronize()
     made = [backend.local_launches(reference.model, sets, gate=gated and backend.limits.gates_queues) for _ in range(_ALONE_TIMES)]

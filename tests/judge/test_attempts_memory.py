@@ -10,7 +10,7 @@ import torch
 from harness.judge import attempts
 from harness.judge.attempts import EntryJudge
 from harness.judge.judgement import Prepared
-from harness.judge.stages import Setup
+from harness.judge.stages import JudgingContext
 from harness.launch import failures
 from harness.model.device_limits import CUDA
 from harness.model.verdict import OK, ReasonCode, Status
@@ -51,7 +51,7 @@ def judge(settings, monkeypatch):
     def make(attempt, *, is_baseline=False):
         reference, steps = ScriptedReference(), []
         control = SimpleNamespace(now=None, pool=SimpleNamespace(kernels=0))
-        judge = EntryJudge(Setup(device, [reference], settings, None, 1), control)
+        judge = EntryJudge(JudgingContext(device, [reference], settings, None, 1), control)
 
         def evaluated(tried):
             steps.append(reference.memory)
