@@ -205,6 +205,8 @@ def named(path: Path, among: Sequence[Path] | None = None) -> tuple[str, str | N
 
 def _fault_of_look_alike(path: Path, among: Sequence[Path] | None) -> str | None:
     """Whose name that of the file looks like, where the other is the plainer one, or as plain and was there first."""
+    if among is not None and not among:
+        return None
     others = _beside(str(path.parent), _changed_ns(path.parent)) if among is None else {
         form: tuple(each for each in among if form in forms_of(each.stem)) for form in forms_of(path.stem)
     }

@@ -72,6 +72,7 @@ class Referees:
             raise
         self._problems: dict[Any, Problem] = {}
         self._settings: dict[str, Settings] = {}
+        self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
         self.models = sorted({each.model or "unknown" for each in link.seats()}) if link.kind == "cuda" else ["cpu"]
         self._dispatcher = Dispatcher(link, places, progress or NullProgress())
 
@@ -179,8 +180,10 @@ class Referees:
             problem = problem_given(job.problem, job.mode, job.baseline)
             if words is not None:
                 self._problems[words] = problem
-        candidate = self._read(job, problem)
-        return Asked(problem, candidate, settings, job.check_only, job.budget_s, key_of(problem, settings))
+        key = self._keys.get((words, job.config)) or key_of(problem, settings)
+        if words is not None:
+            self._keys[words, job.config] = key
+        return Asked(problem, self._read(job, problem), settings, job.check_only, job.budget_s, key)
 
     def _read(self, job: Job, problem: Problem) -> Candidate:
         source = source_given(job.source, job.name)
