@@ -1,25 +1,23 @@
 """From rounds of times to a speedup with its interval, and to a word: all pure arithmetic on floats.
 
 `round_order` turns one round of A B B A into a log-ratio, `rotation_fit` does so for many at once without what a
-launch's place in a GPU's rotation adds to it, `trimmed_mean` turns them into an interval, `interim_checks` says when
-to look, what speedup that is and when to stop, `speedup_word` puts the interval into one word. Nothing here measures.
+launch's place in a GPU's rotation adds to it, `trimmed_mean` turns them into a speedup with its interval, `interim_checks`
+says when to look and when to stop, `speedup_word` puts the interval into one word. Nothing here measures.
 """
 
 from __future__ import annotations
 
-from harness.timing.stats.words import MARGINS, margin, speedup_word
-from harness.timing.stats.interim_checks import (
-    check_of, confidence_at, estimate_log_ratio, estimate_speedup, next_check, should_stop, width_for,
-)
+from harness.timing.stats.interim_checks import check_of, confidence_at, next_check, should_stop, width_for
 from harness.timing.stats.process_spread import (
     UNCOUNTED, PooledBaseline, eager_share, is_pooled, lowered, process_share, shifted, with_share,
 )
 from harness.timing.stats.rotation_fit import log_ratios
 from harness.timing.stats.round_order import log_ratio, median, order_of_round, typical_us
 from harness.timing.stats.trimmed_mean import (
-    Interval, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin, winsorised_variance,
+    Interval, estimate_log_ratio, estimate_speedup, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin, winsorised_variance,
 )
 from harness.timing.stats.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning, unseen
+from harness.timing.stats.words import MARGINS, margin, speedup_word
 
 __all__ = [
     "MARGINS", "UNCOUNTED", "Interval", "PooledBaseline", "baselines_agree", "confidence_at", "eager_share",

@@ -1,9 +1,7 @@
-"""When to look at the rounds measured so far, what speedup they come to, with what confidence, and when they are enough.
+"""When to look at the rounds measured so far, with what confidence, and when they are enough.
 
 Looking several times and stopping when it suits makes a plain 99 % interval wrong more than 1 % of the time.
-The looks are therefore fixed before the first round and share the allowed error between them. Ratios are
-averaged as logs, so that the speedup of A over B is exactly one over that of B over A, and turned back into a ratio at the
-end.
+The looks are therefore fixed before the first round and share the allowed error between them.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.timing.stats.trimmed_mean import Interval, tukey_mclaughlin
+from harness.timing.stats.trimmed_mean import Interval
 from harness.timing.stats.words import MARGINS, margin
 
 CHECKS = (10, 20, 40, 80)
@@ -63,18 +61,3 @@ def width_for(half_width: float, duration_us: float) -> float:
     """
     of_margin = margin(duration_us)
     return max(half_width, of_margin * min(1.0, half_width / MARGINS[0][1]))
-
-
-def estimate_log_ratio(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
-    """20 % trimmed mean of the rounds' log-ratios with its interval; what `should_stop` asks for."""
-    return tukey_mclaughlin(log_ratios, confidence)
-
-
-def estimate_speedup(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
-    """Speedup as a ratio (2.0 = twice as fast) with its interval at `confidence`.
-
-    `confidence` is that of the look at which the rounds ended (`confidence_at`). Raises ValueError for
-    fewer than two rounds.
-    """
-    interval = estimate_log_ratio(log_ratios, confidence)
-    return Interval(math.exp(interval.estimate), math.exp(interval.lo), math.exp(interval.hi))

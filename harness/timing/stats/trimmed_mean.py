@@ -1,7 +1,8 @@
-"""The trimmed mean, and the interval that belongs to it.
+"""The trimmed mean, the interval that belongs to it, and the speedup that both come to.
 
 A timing round is now and then far off (an interrupt, a clock step), on either side. A trimmed mean looks at
-the middle of the values only, and its interval stays honest where that of the plain mean explodes.
+the middle of the values only, and its interval stays honest where that of the plain mean explodes. Ratios are averaged as
+logs, so that the speedup of A over B is exactly one over that of B over A, and turned back into a ratio at the end.
 """
 
 from __future__ import annotations
@@ -121,3 +122,18 @@ def _ordered_and_cut(values: Sequence[float], trim: float) -> tuple[list[float],
     if not all(math.isfinite(value) for value in values):
         raise ValueError("a value to average is not finite")
     return sorted(values), _cut(len(values), trim)
+
+
+def estimate_log_ratio(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
+    """20 % trimmed mean of the rounds' log-ratios with its interval; what `should_stop` asks for."""
+    return tukey_mclaughlin(log_ratios, confidence)
+
+
+def estimate_speedup(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
+    """Speedup as a ratio (2.0 = twice as fast) with its interval at `confidence`.
+
+    `confidence` is that of the look at which the rounds ended (`confidence_at`). Raises ValueError for
+    fewer than two rounds.
+    """
+    interval = estimate_log_ratio(log_ratios, confidence)
+    return Interval(math.exp(interval.estimate), math.exp(interval.lo), math.exp(interval.hi))
