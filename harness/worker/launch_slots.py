@@ -56,7 +56,24 @@ class Views:
         return [_alias(tensor) for tensor in self.of(index, specs)]
 
 
-class CudaSlots:
+class _Slots:
+    """What lies in the slots and outboxes that are open, on either device."""
+
+    def _hold(self, slots: Sequence[torch.Tensor] = (), outboxes: Sequence[torch.Tensor] = ()) -> None:
+        self._slots, self._inputs, self._outputs = list(slots), Views(slots), Views(outboxes)
+
+    def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        return self._inputs.fresh(index, specs)
+
+    def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        return self._outputs.of(index, specs)
+
+    def slot_range(self, index: int) -> range:
+        slot = self._slots[index]
+        return range(slot.data_ptr(), slot.data_ptr() + slot.numel())
+
+
+class CudaSlots(_Slots):
     """Launches on the legacy default stream of one GPU, as KernelBench makes them."""
 
     stream: int | None = _LEGACY_STREAM
@@ -75,7 +92,7 @@ class CudaSlots:
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
         records = cuda_driver.open_ipc(bytes.fromhex(command["records"]["handle"]))
         markers = Markers(*command["markers"])
-        self._deferred_writer = LateInputWriter(cubin, self._words, records, markers.opens)
+        self._late_input_writer = LateInputWriter(cubin, self._words, records, markers.opens)
         self._closer = Closer(cubin, markers.closes)
         cache_flush = command["cache_flush"]
         written, read, self._sums = (
@@ -94,8 +111,7 @@ class CudaSlots:
             with contextlib.suppress(OSError):  # the judge sees that it is not open
                 open_recorder(gpu_stopwatch.loaded(bytes.fromhex(command["recorder"])), arena.descriptor, **command["recording"])
         self._staging: list[int] = []
-        self._slots: list[torch.Tensor] = []
-        self._inputs, self._outputs = Views(), Views()
+        self._hold()
         self._opened: dict[str, int] = {}  # addresses by their handles
         self._filled_bytes = self._index = 0
         self._is_first = True
@@ -103,14 +119,12 @@ class CudaSlots:
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
         """Map the regions of a number of launches; of an earlier call's, those that are not among them are closed."""
         torch.cuda.synchronize()
-        self._slots, self._inputs, self._outputs = [], Views(), Views()
+        self._hold()
         named = {region["handle"] for each in regions.values() for region in each}
         for handle in self._opened.keys() - named:
             cuda_driver.close_ipc(self._opened.pop(handle))
         self._staging = [self._address(region) for region in regions["staging"]]
-        self._slots = [self._tensor(region) for region in regions["slots"]]
-        self._inputs = Views(self._slots)
-        self._outputs = Views([self._tensor(region) for region in regions["outboxes"]])
+        self._hold(*([self._tensor(region) for region in regions[name]] for name in ("slots", "outboxes")))
 
     def set_filled_bytes(self, size_bytes: int) -> None:
         self._filled_bytes = size_bytes
@@ -142,7 +156,7 @@ class CudaSlots:
         )
 
     def wait_for_window(self, sequence: int) -> None:
-        self._deferred_writer.run(_LEGACY_STREAM, sequence, self._slots[self._index].data_ptr(), self._filled_bytes)
+        self._late_input_writer.run(_LEGACY_STREAM, sequence, self._slots[self._index].data_ptr(), self._filled_bytes)
 
     def close_window(self) -> None:
         self._closer.run(_LEGACY_STREAM)
@@ -155,16 +169,6 @@ class CudaSlots:
         self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
         self._cache_flush.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
         self._rotation.before(_LEGACY_STREAM, index)
-
-    def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return self._inputs.fresh(index, specs)
-
-    def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return self._outputs.of(index, specs)
-
-    def slot_range(self, index: int) -> range:
-        slot = self._slots[index]
-        return range(slot.data_ptr(), slot.data_ptr() + slot.numel())
 
     def restore_stream(self) -> None:
         torch.cuda.set_stream(self._default)
@@ -185,7 +189,7 @@ class CudaSlots:
         return cuda_driver.as_bytes(self._address(region), region["bytes"], str(self.device))
 
 
-class CpuSlots:
+class CpuSlots(_Slots):
     """Launches on the CPU; slots and outboxes are shared host memory that the judge fills at the turn."""
 
     stream: int | None = None
@@ -203,15 +207,12 @@ class CpuSlots:
         self._cache_flush = cpu_cache_flush.CpuCacheFlush(arena.map(**command["flush_buffer"]), command["threads"])
         self._turn = self._word = 0
         self.stopwatch = MonotonicClock()
-        self._slots: list[torch.Tensor] = []
-        self._inputs, self._outputs = Views(), Views()
+        self._hold()
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
         largest = (max((region["bytes"] for region in each), default=0) for each in regions.values())
         self._heap.grow_for(sum(largest))
-        self._slots = [self._arena.map(**region) for region in regions["slots"]]
-        self._inputs = Views(self._slots)
-        self._outputs = Views([self._arena.map(**region) for region in regions["outboxes"]])
+        self._hold(*([self._arena.map(**region) for region in regions[name]] for name in ("slots", "outboxes")))
 
     def set_filled_bytes(self, size_bytes: int) -> None:
         """Nothing to note: the judge fills the slots itself."""
@@ -248,16 +249,6 @@ class CpuSlots:
     def fill_and_flush(self, index: int) -> None:
         self._cache_flush.run(self._word)
         self._channel.send({"flushed": self._turn})
-
-    def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return self._inputs.fresh(index, specs)
-
-    def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return self._outputs.of(index, specs)
-
-    def slot_range(self, index: int) -> range:
-        slot = self._slots[index]
-        return range(slot.data_ptr(), slot.data_ptr() + slot.numel())
 
     def restore_stream(self) -> None:
         """A CPU has no streams."""

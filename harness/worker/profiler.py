@@ -28,8 +28,8 @@ from torch.autograd import (
 
 from harness.protocol import tree
 from harness.worker import address_use, extensions, outputs
-from harness.worker.loop import Launcher
 from harness.worker.launch_slots import CpuSlots
+from harness.worker.loop import Launcher
 
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
