@@ -63,7 +63,7 @@ class CpuBackend:
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
         self._sets: Sequence[InputSet] = ()
-        self._deferred_inputs: LateInputs | None = None
+        self._late_inputs: LateInputs | None = None
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
         self._limit_bytes: int | None = None
@@ -108,14 +108,14 @@ class CpuBackend:
         return {"op": "open", "regions": regions}
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
-        self._sets, self._deferred_inputs = sets, late_inputs
+        self._sets, self._late_inputs = sets, late_inputs
         self._snapshots.forget()
         time.sleep(_SPIN_ENDS_S)
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
         inputs = self._sets[index]
-        region = self._deferred_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
+        region = self._late_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
         self._word = cpu_cache_flush.fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
@@ -127,7 +127,7 @@ class CpuBackend:
     def open_window(self, sequence: int, index: int) -> None:
         time.sleep(_WINDOW_S)
         if self._lacks_pieces(index):
-            self._deferred_inputs.complete(self._slots[index][1])
+            self._late_inputs.complete(self._slots[index][1])
         # Last of all: a worker that made nothing cold, or read its inputs meanwhile, has none of them in a cache of its.
         clflush.flush_lines(self._slots[index][1][: self._sets[index].size_bytes])
         self._flags.open_window(sequence)
@@ -245,7 +245,7 @@ class CpuBackend:
         return {"CUDA_VISIBLE_DEVICES": ""}
 
     def _lacks_pieces(self, index: int) -> bool:
-        return self._deferred_inputs is not None and self._deferred_inputs.index == index
+        return self._late_inputs is not None and self._late_inputs.index == index
 
     def _ensure(
         self, kind: str, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int

@@ -96,7 +96,7 @@ class CudaBackend:
         self._is_tight = False
         self._keys: list[bytes] = []
         self._records = shared_region(_RECORDS_BYTES, self.torch_device)
-        self._deferred_inputs: LateInputs | None = None
+        self._late_inputs: LateInputs | None = None
         self._opening_key = bytes(KEY_BYTES)
         self._word = 0
         self._taken: list[torch.Tensor] = []
@@ -162,7 +162,7 @@ class CudaBackend:
         self._snapshots.forget()
         self._flushed = self._flags.flushed  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
-        self._deferred_inputs = late_inputs
+        self._late_inputs = late_inputs
         if late_inputs is not None:
             self._opening_key = secrets.token_bytes(KEY_BYTES)
             records = late_inputs.records().view(torch.uint8).flatten()
@@ -188,7 +188,7 @@ class CudaBackend:
             self._masks.apply(_LEGACY_STREAM, together, size_bytes)
 
     def _lacks_pieces(self, index: int) -> bool:
-        return self._deferred_inputs is not None and self._deferred_inputs.index == index
+        return self._late_inputs is not None and self._late_inputs.index == index
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         self._word = secrets.randbits(64)
@@ -196,7 +196,7 @@ class CudaBackend:
 
     def open_window(self, sequence: int, index: int) -> None:
         if self._lacks_pieces(index):
-            self._flags.open_window(sequence, self._opening_key, self._deferred_inputs.places.numel())
+            self._flags.open_window(sequence, self._opening_key, self._late_inputs.places.numel())
         else:
             self._flags.open_window(sequence)
 

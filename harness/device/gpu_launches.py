@@ -43,7 +43,7 @@ class OwnLaunches:
         self._waiter = Waiter(cubin, words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
-        self._deferred_writer = LateInputWriter(cubin, words, 0)  # brings nothing, as in a worker nearly always
+        self._late_input_writer = LateInputWriter(cubin, words, 0)  # brings nothing, as in a worker nearly always
         self._closer = Closer(cubin)
         self._rotation = Rotation(cubin)
         self._placement = Placement(device)
@@ -77,7 +77,7 @@ class OwnLaunches:
                 slot = slots[index]
                 self._fill(first + index, index, staging[index], slot, inputs.size_bytes)
                 arguments = inputs.arguments(slot)
-                self._deferred_writer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.size_bytes)
+                self._late_input_writer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.size_bytes)
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 result = model(*arguments)

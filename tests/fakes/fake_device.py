@@ -91,7 +91,7 @@ class FakeBackend:
         self.outboxes: list[torch.Tensor] = []
         self.released = self.window = -1
         self._sets: Sequence[InputSet] = ()
-        self._deferred_inputs: LateInputs | None = None
+        self._late_inputs: LateInputs | None = None
         self._taken: list[torch.Tensor] = []
         self._snapshots = OutputSnapshots(self.torch_device)
         self._recorded: list[Ran] | None = None  # while kernels are recorded
@@ -123,22 +123,22 @@ class FakeBackend:
         self._taken = []
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
-        self._sets, self._deferred_inputs = sets, late_inputs
+        self._sets, self._late_inputs = sets, late_inputs
         self._snapshots.forget()
 
     def release(self, channel: Any, sequence: int, index: int) -> None:
         inputs = self._sets[index]
-        region = self._deferred_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
+        region = self._late_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         self.slots[index][: region.numel()].copy_(region)
         self.released = sequence
 
     def open_window(self, sequence: int, index: int) -> None:
         if self._lacks_pieces(index):
-            self._deferred_inputs.complete(self.slots[index])
+            self._late_inputs.complete(self.slots[index])
         self.window = sequence
 
     def _lacks_pieces(self, index: int) -> bool:
-        return self._deferred_inputs is not None and self._deferred_inputs.index == index
+        return self._late_inputs is not None and self._late_inputs.index == index
 
     def flush_fault(self, index: int, *, inspect: bool) -> str | None:
         return self.worker.script.flush_fault if inspect or not self.limits.gates_queues else None

@@ -131,7 +131,7 @@ class InputValueProbe(OneLaunchProbe):
 
 
 @dataclass(frozen=True)
-class _WithDeferred:
+class _WithLateInputs:
     """Inputs for launch `index` of a segment, and what they lack until its window; None where no two draws differ."""
 
     inputs: InputSet
@@ -148,21 +148,21 @@ class LateInputProbe(OneLaunchProbe):
 
     def __init__(self, runner: ProbeRunner) -> None:
         super().__init__(runner)
-        self._ready: _WithDeferred | None = None
+        self._ready: _WithLateInputs | None = None
 
     def prepare(self, inputs: InputSet, count: int) -> None:
         if not self._runner.reference.memory.tight:  # there, it is worked out when it is used
-            self._ready = self._deferred(inputs, count)
+            self._ready = self._with_late_inputs(inputs, count)
 
-    def _deferred(self, inputs: InputSet, count: int) -> _WithDeferred:
+    def _with_late_inputs(self, inputs: InputSet, count: int) -> _WithLateInputs:
         index = 1 + secrets.randbelow(count - 1)
-        return _WithDeferred(inputs, index, late_inputs(inputs, self._runner.reference.draw(), index))
+        return _WithLateInputs(inputs, index, late_inputs(inputs, self._runner.reference.draw(), index))
 
     def _launches(self, early_s: float) -> tuple[float, Sequence[float]]:
         failure, runner = None, self._runner
         for _ in range(_WRONG_EACH_TIME):
             drawn, ready, self._ready = runner.next(), self._ready, None
-            used = ready or self._deferred(runner.reference.draw(), len(drawn))
+            used = ready or self._with_late_inputs(runner.reference.draw(), len(drawn))
             index = used.index
             sets = [*drawn[:index], used.inputs, *drawn[index + 1 :]]
             made = runner.launch(sets, early_s=early_s, late_inputs=used.lacking)
