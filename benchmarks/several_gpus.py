@@ -1,12 +1,13 @@
 """How many candidates a minute several GPUs of one machine judge, against one of them.
 
-    python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--json FILE]
+    python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--ray] [--json FILE]
 
 The candidates are copies of honest ones of tests/adversarial under names of their own, for
 problems/tril_matmul.yaml, all built before anything is timed. Every run is the command line's own: `run.py PROBLEM
 --devices …`. "whole" counts from its start to its end, what it takes to start up included; "judging" from when the
 first of them (or of the two baselines beside eager) is begun to when the last has its row. --for-one gives one GPU
-fewer candidates, since it needs as long for each; the two baselines then weigh more with it.
+fewer candidates, since it needs as long for each; the two baselines then weigh more with it. With --ray each GPU is a
+node of a Ray cluster on this machine, started before the clock is, and the command is `run.py PROBLEM --ray …`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,7 +41,9 @@ from harness.sandbox.strongest import strongest_sandbox
 PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
 HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
 CASES = ("torch_masked", "several_launches_cuda", "reuses_buffer", "two_extensions_cuda")
-_OF_AN_ENTRY = re.compile(r"(cuda:\d+ )?(c\d\d\d_\w+|torch\.compile|eager-tf32): ")
+# On several devices a line begins with the device's name, and on Ray with the node's.
+_OF_AN_ENTRY = re.compile(r"(.* )?(c\d\d\d_\w+|torch\.compile|eager-tf32): ")
+_NODE_CORES = 8
 
 
 @dataclass(frozen=True)
@@ -89,13 +94,34 @@ def build(folder: Path, config: str) -> None:
         queue.close()
 
 
-def measured(gpus: int, folder: Path, config: str, out: Path) -> Rate:
+@contextmanager
+def ray_nodes(gpus: int) -> Iterator[str]:
+    """A Ray cluster of so many nodes on this machine, each with one GPU; yields its address."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0, "include_dashboard": False})
+    try:
+        for index in range(gpus):
+            cluster.add_node(num_cpus=_NODE_CORES, num_gpus=1, env_vars={"CUDA_VISIBLE_DEVICES": str(index)})
+        yield cluster.address
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def measured(gpus: int, folder: Path, config: str, out: Path, on_ray: bool) -> Rate:
     """One run on the first `gpus` GPUs."""
+    words = [sys.executable, "run.py", str(PROBLEM), "--candidates", str(folder), "--config", config, "--out", str(out)]
+    if on_ray:
+        with ray_nodes(gpus) as address:
+            return timed_run(gpus, [*words, "--ray", address], out)
     devices = ",".join(f"cuda:{index}" for index in range(gpus))
-    words = [
-        sys.executable, "run.py", str(PROBLEM), "--candidates", str(folder), "--devices", devices, "--config", config,
-        "--out", str(out),
-    ]
+    return timed_run(gpus, [*words, "--devices", devices], out)
+
+
+def timed_run(gpus: int, words: Sequence[str], out: Path) -> Rate:
+    """The command `words`, timed."""
     began, first, last, said = time.perf_counter(), None, None, []
     run = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
@@ -105,7 +131,7 @@ def measured(gpus: int, folder: Path, config: str, out: Path) -> Rate:
             first = last if first is None else first
     code, whole = run.wait(), time.perf_counter() - began
     if code or first is None:
-        sys.exit(f"the run on {devices} ended with {code}:\n{''.join(said)[-2000:]}")
+        sys.exit(f"{' '.join(words)} ended with {code}:\n{''.join(said)[-2000:]}")
     [path] = out.rglob("*.csv")
     own = [record for record in read_records(path) if record.role == "candidate"]
     return Rate(gpus, len(own), sum(record.status.value == "ok" for record in own), whole, last - first)
@@ -117,6 +143,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=48, help="candidates")
     parser.add_argument("--for-one", type=int, help="candidates for one GPU (default: as many)")
     parser.add_argument("--config", default="quick")
+    parser.add_argument("--ray", action="store_true", help="each GPU is a node of a Ray cluster on this machine")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     numbers = [int(each) for each in options.gpus.split(",")]
@@ -127,7 +154,7 @@ def main() -> None:
         for gpus in numbers:
             count = options.for_one if gpus == 1 and options.for_one else options.count
             chosen = copies(folder / f"for{gpus}", count)
-            rates.append(measured(gpus, chosen, options.config, folder / f"results{gpus}"))
+            rates.append(measured(gpus, chosen, options.config, folder / f"results{gpus}", options.ray))
             print(_row(rates[-1], rates[0]), file=sys.stderr, flush=True)
     print(tabulate([_row(each, rates[0]) for each in rates], headers="keys", floatfmt=".2f"))
     if options.json:
