@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -100,10 +101,12 @@ def ray_nodes(gpus: int) -> Iterator[str]:
     import ray
     from ray.cluster_utils import Cluster
 
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    names = visible if len(visible) >= gpus else [str(index) for index in range(gpus)]
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0, "include_dashboard": False})
     try:
-        for index in range(gpus):
-            cluster.add_node(num_cpus=_NODE_CORES, num_gpus=1, env_vars={"CUDA_VISIBLE_DEVICES": str(index)})
+        for name in names[:gpus]:
+            cluster.add_node(num_cpus=_NODE_CORES, num_gpus=1, env_vars={"CUDA_VISIBLE_DEVICES": name})
         yield cluster.address
     finally:
         ray.shutdown()

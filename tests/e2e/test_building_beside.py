@@ -30,6 +30,7 @@ if "harness.build.extension_maker" in sys.modules:
 @pytest.fixture(scope="module")
 def bench(new_bench):
     bench = new_bench("building_beside")
+    bench.settings(load_timeout_s=60)  # an import that compiles nothing is stopped after that
     folder = bench.candidates([])
     (folder / "a_slow.py").write_text(SLOW)
     for name in ("b_quick", "c_quick"):
