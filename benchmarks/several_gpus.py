@@ -32,6 +32,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from harness.build.cache import Cache
+from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import queue_for, toolchain_for
 from harness.model.candidate import find_candidates
 from harness.model.problem import load_problem
@@ -75,17 +76,22 @@ def copies(folder: Path, count: int) -> Path:
     return folder
 
 
+def identity_of(device: str) -> DeviceIdentity:
+    """What a device is, asked for in a process of its own, which lets go of the GPU."""
+    code = (
+        "import json, sys; from dataclasses import asdict; from harness.device.choice import open_backend; "
+        "print(json.dumps(asdict(open_backend(sys.argv[1]).identity)))"
+    )
+    asked = subprocess.run([sys.executable, "-c", code, device], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return DeviceIdentity(**json.loads(asked.stdout))
+
+
 def build(folder: Path, config: str) -> None:
     """Build every candidate in `folder` into the cache that the runs use."""
     problem, candidates = load_problem(PROBLEM), find_candidates(folder, [], [])
-    sm = subprocess.run(
-        [sys.executable, "-c", "from harness.device.choice import open_backend; print(open_backend('cuda:0').identity.sm)"],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # in a process of its own, which lets go of the GPU
+    device = identity_of("cuda:0")
     settings = load_settings(config)
-    queue = queue_for(
-        problem, candidates, toolchain_for(sm, ()), settings, "cuda", Cache(), strongest_sandbox()
-    )
+    queue = queue_for(problem, candidates, toolchain_for(device.sm, ()), settings, device, Cache(), strongest_sandbox())
     try:
         for candidate in candidates:
             verdict = queue.result(candidate).verdict

@@ -76,8 +76,15 @@ class Control:
         )
 
     def renewed(self, timing: Timing) -> Control:
-        """What `timing` of the control left, once more, with what the other baselines left before."""
-        return replace(Control.of(timing), others_us=self.others_us, others_typical_us=self.others_typical_us)
+        """What `timing` of the control left, once more, with what the other baselines left before.
+
+        What this one's steps took counts with those, for the machine may be disturbed now: beside many compilers a renewed
+        control had 0.7 ms more than an exact copy of it, which was rejected for the difference.
+        """
+        former = () if self.overhead_us is None else (self.overhead_us,)
+        return replace(
+            Control.of(timing), others_us=(*self.others_us, *former), others_typical_us=self.others_typical_us
+        )
 
     def allows_more_than(self, other: Control, limits: DeviceLimits) -> bool:
         """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""

@@ -326,3 +326,13 @@ def test_a_worker_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
     timing = timing_of(1000.0, overhead_us=2100.0, hidden=None)
     timing.flush_us = [20_000.0] * 20
     assert verdict_on(timing, kind="cpu", control=control).status is Status.UNSURE
+
+
+def test_a_control_renewed_while_the_machine_was_disturbed_makes_no_liar_of_an_honest_call():
+    """The steps took 940 µs around the renewed control, and 250 around the one before and around the call."""
+    before = Control(overhead_us=250.0, ungated_overhead_us=None, baseline_us=13_800.0)
+    renewed = before.renewed(timing_of(13_800.0, overhead_us=940.0))
+    assert renewed.overhead_us == 940.0
+    check_times(timing_of(13_800.0, overhead_us=254.0, baseline_us=13_800.0), CUDA, None, renewed)
+    left_out = timing_of(13_800.0, overhead_us=-100.0, baseline_us=13_800.0)
+    assert verdict_on(left_out, control=renewed).status is Status.REJECTED
