@@ -252,26 +252,51 @@ def test_what_to_compare_with_is_where_the_results_went():
     assert "Next: python run.py compare /tmp/mine/p/ " in render([ok("a")], records_path="/tmp/mine/p/cpu/1.csv")
 
 
-@pytest.mark.parametrize(("beside_us", "said"), [(9120.0, True), (17_000.0, False), (21_000.0, False), (22_000.0, True)])
-def test_times_that_are_no_guide_to_the_speedups_are_said_to_be(beside_us, said):
-    eager = ok("eager", role="baseline", baseline="eager", time_us=17_400.0, baseline_us=17_400.0)
-    close = ok("b", time_us=4000.0, baseline="eager", baseline_us=17_600.0)
-    text = render([eager, close, ok("a", time_us=2290.0, baseline="eager", baseline_us=beside_us)])
-    assert ("a: eager took" in text) is said
-    if beside_us == 9120.0:
-        line = " ".join(text.split())
-        assert "a: eager took 9.12 ms beside it and 17.4 ms in its own row: something else was using the device" in line
+def timed(name: str, time_us: float, eager_us: float, speedup: tuple[float, float, float], **changes) -> Record:
+    """A row that took so long, eager beside it so long, with that speedup over eager and its ends."""
+    estimate, lo, hi = speedup
+    figures = {"baseline": "eager", "speedup": estimate, "speedup_lo": lo, "speedup_hi": hi, "call": "UNSURE"}
+    return ok(name, time_us=time_us, baseline_us=eager_us, **(figures | changes))
+
+
+def own_row_of_eager(time_us: float, **changes) -> Record:
+    return timed("eager", time_us, time_us, (1.0, 0.9, 1.1), role="baseline", kind=None, **changes)
+
+
+@pytest.mark.parametrize(
+    ("time_us", "beside_us", "speedup", "call", "said"), [
+        (4633.2, 4512.0, (0.974, 0.955, 0.993), "SLOWER",
+         "a: 1.216× eager by the times, 0.974× by its speedup: eager took 4.51 ms beside it and 5.64 ms in its own row;"),
+        (727.2, 4114.0, (5.658, 0.923, 34.68), "UNSURE", "a: 7.749× eager by the times, 5.658× by its speedup: eager took 4.11 ms"),
+        (2367.0, 5380.0, (1.511, 0.355, 6.427), "UNSURE", "1.511× by its speedup: its calls scatter within its rounds;"),
+        (5640.0, 5700.0, (1.004, 1.002, 1.006), "FASTER", "a: 0.999× eager by the times, 1.004× by its speedup:"),
+        (5634.0, 5700.0, (1.004, 0.995, 1.012), "SAME", None),
+        (1100.0, 5500.0, (5.0, 4.0, 6.0), "FASTER", None),
+        (900_000.0, 9000.0, (0.01, 0.0099, 0.0101), "SLOWER", None),
+    ],
+)
+def test_a_time_that_contradicts_its_speedup_has_a_line_that_says_why(time_us, beside_us, speedup, call, said):
+    table = [own_row_of_eager(5635.2), timed("a", time_us, beside_us, speedup, call=call)]
+    line = " ".join(render(table).split())
+    assert ("speedups are of the same rounds, times are not" in line) is (said is not None)
+    assert said is None or said in line
+
+
+def test_of_several_such_rows_the_farthest_is_named_and_the_others_are_counted():
+    rows = [timed(name, 10.0, eager_us, (1.0, 0.95, 1.05)) for name, eager_us in (("a", 10.0), ("b", 9.0), ("c", 10.1))]
+    rows.append(timed("d", 5.0, 10.0, (1.0, 0.95, 1.05)))
+    line = " ".join(render([own_row_of_eager(13.0), *rows]).split())
+    assert line.count("times are not") == 1 and "d (and 3 more): 2.600× eager by the times" in line
 
 
 @pytest.mark.parametrize(("own_us", "beside_us"), [(-1.0, 30.0), (10.0, -30.0), (0.0, 30.0), (10.0, 0.0)])
 def test_times_that_are_none_are_held_against_nobody(own_us, beside_us):
-    eager = ok("eager", role="baseline", baseline="eager", time_us=own_us, baseline_us=10.0)
-    assert "eager took" not in render([eager, ok("a", baseline="eager", baseline_us=beside_us)])
+    assert "times are not" not in render([own_row_of_eager(own_us), timed("a", 30.0, beside_us, (1.0, 0.9, 1.1))])
 
 
 def test_rows_of_another_device_are_not_held_against_this_one_s_eager():
-    eager = ok("eager", role="baseline", baseline="eager", time_us=10.0, baseline_us=10.0, uuid="GPU-1")
-    assert "eager took" not in render([eager, ok("a", baseline="eager", baseline_us=30.0, uuid="GPU-2")])
+    other = timed("a", 10.0, 30.0, (3.0, 2.9, 3.1), uuid="GPU-2")
+    assert "times are not" not in render([own_row_of_eager(10.0, uuid="GPU-1"), other])
 
 
 def over_expert(name: str, speedup: float | None, over_eager: float, **changes) -> Record:
@@ -298,7 +323,7 @@ def test_speedups_over_two_baselines_in_one_table_each_say_over_what():
     assert "speedup over" not in text
 
 
-def test_eager_at_odds_with_its_own_row_is_seen_over_a_file_too():
+def test_a_time_that_contradicts_its_speedup_over_eager_is_seen_over_a_file_too():
     eager = over_expert("eager", 0.5, 1.0, role="baseline", time_us=17_400.0, eager_us=17_400.0)
-    text = render([eager, over_expert("a", 1.5, 3.0, time_us=2290.0, eager_us=9_000.0)])
-    assert "eager took 9.00 ms beside it and 17.4 ms in its own row" in text
+    row = over_expert("a", 1.5, 3.9, time_us=2290.0, eager_us=9_000.0, eager_speedup_lo=3.5, eager_speedup_hi=4.2)
+    assert "eager took 9.00 ms beside it and 17.4 ms in its own row" in " ".join(render([eager, row]).split())
