@@ -139,7 +139,7 @@ def test_a_note_that_rows_share_stands_there_once():
 
 
 def not_run(name, status, reason, **more):
-    code = {"compiled": "no_gpu", "skipped": "no_triton"}[status]
+    code = {"compiled": "no_gpu", "skipped": "no_triton", "checked": "interpreted"}[status]
     return ok(name, status=status, reason_code=code, reason=reason, time_us=None, speedup=None, **more)
 
 
@@ -170,6 +170,30 @@ def test_a_note_of_a_row_that_shares_its_line_still_stands_there():
     why = "Triton is not installed"
     text = render([not_run("a", "skipped", why), not_run("b", "skipped", why, warnings="its file is long")])
     assert "  a, b: skipped: Triton is not installed" in text and "  b: note: its file is long" in text
+
+
+def test_what_the_first_command_prints_on_a_busy_cpu_is_at_most_forty_lines():
+    own = {path.stem: path.read_text() for path in (HERE.parent / "candidates/tril_matmul").glob("*.py")}
+    names = {"checked": [name for name in own if name.startswith("triton")], "timed": ["openmp_cpu", "cublas_blocks"]}
+    names["compiled"] = sorted(set(own) - {*names["checked"], *names["timed"]})
+    for_sm = "for sm_90a, 40 registers, 0 spills; there is no GPU here to run it"
+    right = "right at M=1, M=31 and M=257, in Triton's interpreter on the CPU; there is no GPU here to time it"
+    doubts = (
+        "by the judge's clock a call may take longer (column unvouched_us): its rank and its low end count that\n"
+        "the control may be off one by a factor of 1.41, so nothing within that is called FASTER or SLOWER"
+    )
+    slower = (0.98, 0.95, 0.99)
+    rows = [
+        own_row_of_eager(5635.2, warnings=doubts.splitlines()[0]),
+        timed("torch.compile", 4633.2, 4512.0, slower, role="baseline", kind=None, warnings=doubts),
+        timed("cublas_blocks", 2348.0, 5635.0, (2.4, 2.3, 2.5), kind="library", warnings=doubts),
+        timed("openmp_cpu", 1374.0, 5635.0, (4.1, 2.6, 6.3), warnings=doubts),
+        *(not_run(name, "compiled", for_sm, arch="sm_90a", spills=0) for name in names["compiled"]),
+        *(not_run(name, "checked", right) for name in names["checked"]),
+    ]
+    text = render(rank(rows, ["custom"]), width=140, records_path="results/tril_matmul/cpu-amd-epyc/20261125T162900Z.csv")
+    assert "torch.compile: 1.216× eager by the times" in text and "4 of 20 rows: note: by the judge's clock" in text
+    assert len(text.splitlines()) <= 40
 
 
 def test_wrong_rows_have_a_line_each():
