@@ -17,7 +17,7 @@ from harness.results.own_baseline import speedup_over_eager
 from harness.results.ranking import shown_time, why_unranked
 from harness.results.record import Record
 
-_MOST_NAMED = 3  # rows by name that have the same note
+_MOST_NAMED = 2  # rows by name that have the same note
 # What two times say of a speedup may lie outside its interval by so much, and within it be so many times the speedup. On
 # H200s it lay outside by 0.3 % at most, on a busy CPU by a factor of 4.
 _OUTSIDE = 1.01
@@ -57,8 +57,8 @@ def _shared_remark(alike: list[Record]) -> str:
     if first.status is Status.COMPILED:
         archs = sorted({each.arch for each in alike if each.arch})
         return (
-            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them. "
-            f"{PROGRAM} show {first.candidate}   tells its registers and shared memory"
+            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them "
+            f"(registers: {PROGRAM} show {first.candidate})"
         )
     return f"{whose}: {first.status.value}: {first.reason or 'no reason was recorded'}"
 
