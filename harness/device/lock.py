@@ -74,12 +74,16 @@ class DeviceLock:
             return False
         is_built = None if is_built is None or is_built() else is_built
         meanwhile = ", and building meanwhile" if is_built else ""
+        holder = self._lock.holder()
         self._progress.note(f"{self._holder()} is timing on {self._name}: waiting for it to end{meanwhile}")
         until = time.monotonic() + self._wait_s
         while not self._lock.take(min(_POLL_S, max(0.0, until - time.monotonic()))):
             if is_built is not None and is_built():
                 self._progress.note(f"all candidates are built; still waiting for the other run on {self._name}")
                 is_built = None
+            if (now := self._lock.holder()) not in (holder, None):  # the one before ended, and another was sooner
+                holder = now
+                self._progress.note(f"{self._holder()} is timing on {self._name} now: waiting for it to end")
             if time.monotonic() >= until:
                 raise DeviceBusy(
                     f"{self._holder()} still has {self._name} after {self._wait_s:g} s. Try again later, or wait for "

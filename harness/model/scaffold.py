@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.model.candidate import Candidate, find_candidates, read_candidate
 from harness.model.errors import InputError
+from harness.model.files.candidate_names import fault_of_name
 from harness.model.files.python_source import parsed
 from harness.model.files.text_files import shown
 from harness.model.paths import folders_of
@@ -73,12 +74,14 @@ def get_init_inputs():
 def new_candidate(problem: Problem, name: str, rung: str | None = None) -> Path:
     """Write `NAME.py` among the problem's candidates and return its path; `rung` names the candidate it begins as.
 
-    Raises InputError for a name that is no file's, a rung that is not there, and a file that is.
+    Raises InputError for a name that no file or no candidate may have, a rung that is not there, and a file that is.
     """
     if problem.form is not None:
         raise InputError("is another project's problem, and its candidates are written in that project's form", problem.path,
                          hint=problem.form.wanted)
     path = problem.candidates_dir / f"{checked_name(name)}.py"
+    if (fault := fault_of_name(path.stem)) is not None:
+        raise InputError(f"'{name}' is no name for a candidate: {fault}")
     source = from_reference(problem.reference_source, path.stem)
     if rung is not None:
         source = from_rung(_rung(rung, problem), path.stem, problem.name)

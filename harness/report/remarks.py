@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.model.paths import PROGRAM
@@ -12,18 +13,21 @@ from harness.model.problem_notes import bars_ranks, notes_in
 from harness.model.spelling import listed
 from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 from harness.report import terminal
-from harness.results.ranking import why_unranked
+from harness.results.own_baseline import speedup_over_eager
+from harness.results.ranking import shown_time, why_unranked
 from harness.results.record import Record
 
-_MOST_NAMED = 3  # rows by name that have the same note
-# How many times as long eager may take beside one row as in its own: on an H200 1.001 was seen, on a busy CPU 1.9.
-_AT_ODDS = 1.25
+_MOST_NAMED = 2  # rows by name that have the same note
+# What two times say of a speedup may lie outside its interval by so much, and within it be so many times the speedup. On
+# H200s it lay outside by 0.3 % at most, on a busy CPU by a factor of 4.
+_OUTSIDE = 1.01
+_FAR_APART = 1.25
 _FAR_SLOWER = 100.0
 
 
 def remarks_on(group: list[Record]) -> list[str]:
     """The lines below one table: on its rows, on rows that are close or at odds, and on the problem."""
-    return _on_all_rows(group) + _too_close(group) + _at_odds(group) + _of_the_problem(group)
+    return _on_all_rows(group) + _too_close(group) + times_at_odds(group) + _of_the_problem(group)
 
 
 def _on_all_rows(group: list[Record]) -> list[str]:
@@ -53,8 +57,8 @@ def _shared_remark(alike: list[Record]) -> str:
     if first.status is Status.COMPILED:
         archs = sorted({each.arch for each in alike if each.arch})
         return (
-            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them. "
-            f"{PROGRAM} show {first.candidate}   tells its registers and shared memory"
+            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them "
+            f"(registers: {PROGRAM} show {first.candidate})"
         )
     return f"{whose}: {first.status.value}: {first.reason or 'no reason was recorded'}"
 
@@ -101,26 +105,38 @@ def _too_close(group: list[Record]) -> list[str]:
     ]
 
 
-def _at_odds(group: list[Record]) -> list[str]:
-    """One line where eager took another time beside a row than in its own, on the same device, for the worst of such
-    rows.
-
-    Times of a table are then no guide to its speedups, which are of the same rounds.
+def times_at_odds(group: Sequence[Record]) -> list[str]:
+    """One line where eager's time over a row's, both from their own rows, is far from that row's speedup over eager: for the
+    worst of such rows.
     """
-    own_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
-    apart = {
-        position: abs(math.log(_eager_us(each) / own_us[each.uuid])) for position, each in enumerate(group)
-        if _eager_us(each) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
-        and (each.time_us or 0.0) < _FAR_SLOWER * _eager_us(each)  # else it waits between calls, and is slower after that
-    }
-    if not apart or max(apart.values()) < math.log(_AT_ODDS):
+    eager_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
+    apart = [_times_apart(each, eager_us.get(each.uuid) or 0.0) for each in group]
+    many = sum(each > 0.0 for each in apart)
+    if not many:
         return []
-    worst = group[max(apart, key=apart.get)]
-    beside, own = (terminal.time_text(time_us) for time_us in (_eager_us(worst), own_us[worst.uuid]))
-    return [
-        f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the "
-        "device; speedups are of the same rounds, times are not; run again when it is quiet"
-    ]
+    farthest = max(apart)
+    worst = group[apart.index(farthest)]
+    beside_us, own_us = _eager_us(worst), eager_us[worst.uuid]
+    why = f"eager took {terminal.time_text(beside_us)} beside it and {terminal.time_text(own_us)} in its own row"
+    if abs(math.log(own_us / beside_us)) < farthest / 2:
+        why = "its calls scatter within its rounds"
+    others = f" (and {many - 1} more)" if many > 1 else ""
+    return [f"{worst.candidate}{others}: {terminal.ratio_text(own_us / worst.time_us)} eager by the times: {why}; go by the speedup"]
+
+
+def _times_apart(record: Record, own_us: float) -> float:
+    """How far, in logs, a row's time and eager's `own_us` are from its speedup over eager; 0 where they do not contradict it."""
+    beside_us, over_eager = _eager_us(record), speedup_over_eager(record)
+    is_timed = min(own_us, beside_us, shown_time(record) or 0.0) > 0.0
+    if not is_timed or over_eager is None or (record.role == "baseline" and record.candidate == "eager"):
+        return 0.0
+    if record.time_us >= _FAR_SLOWER * beside_us:  # eager waits between its calls, and is slower after that
+        return 0.0
+    by_times = own_us / record.time_us
+    apart = abs(math.log(by_times / over_eager.estimate))
+    outside = max(by_times / over_eager.hi, over_eager.lo / by_times)
+    is_reversed = record.call in ("FASTER", "SLOWER") and (by_times - 1) * (over_eager.estimate - 1) < 0
+    return apart if apart >= math.log(_FAR_APART) or outside > _OUTSIDE or is_reversed else 0.0
 
 
 def _eager_us(record: Record) -> float:

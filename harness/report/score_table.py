@@ -68,8 +68,8 @@ def _remarks(each: DeviceScores) -> list[str]:
     remarks = []
     undecided = [f"{count} at {p:g}" for p, count in zip(THRESHOLDS, each.of_candidates.open) if count]
     if undecided:
-        remarks.append(f"speedups whose interval holds the threshold, so that another run may count them otherwise: "
-                       f"{', '.join(undecided)}")
+        remarks.append("speedups whose interval holds the threshold, or that are UNSURE at 1, so that another run may count them "
+                       f"otherwise: {', '.join(undecided)}")
     if each.unsolved:
         remarks.append(f"without a correct candidate: {listed(each.unsolved)}")
     if each.unshown:

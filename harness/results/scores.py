@@ -58,8 +58,8 @@ def reward_of(record: Record) -> float | None:
 class Scores:
     """`n` samples, of which `correct`; `fast` has fast_p for each of `THRESHOLDS`.
 
-    `open` counts for each threshold the samples whose interval holds it, so that another run may count them
-    otherwise. `mean` is the geometric mean speedup of the correct ones that were timed, `timed` of them.
+    `open` counts for each threshold the samples whose interval holds it, so that another run may count them otherwise;
+    at 1 also those whose word is UNSURE. `mean` is the geometric mean speedup of the correct ones that were timed, `timed` of them.
     """
 
     n: int
@@ -192,14 +192,24 @@ def _goodness(record: Record) -> tuple[bool, float]:
 
 def _scores(records: Sequence[Record], n: int) -> Scores:
     correct = [record for record in records if record.status in _CORRECT]
-    intervals = [speedup_interval(each) for each in correct if each.status is Status.OK]
-    timed = [each for each in intervals if each is not None]
+    with_intervals = [(each, speedup_interval(each)) for each in correct if each.status is Status.OK]
+    timed = [interval for _, interval in with_intervals if interval is not None]
     fast = [len(correct) if p == 0 else sum(each.estimate > p for each in timed) for p in THRESHOLDS]
-    undecided = [sum(each.lo <= p < each.hi for each in timed) if p else 0 for p in THRESHOLDS]
+    undecided = [
+        sum(_is_open(record, interval, p) for record, interval in with_intervals if interval is not None) if p else 0
+        for p in THRESHOLDS
+    ]
     return Scores(
         n, len(correct), tuple(count / n if n else math.nan for count in fast), tuple(undecided),
         geometric_mean(timed) if timed else None, len(timed),
     )
+
+
+def _is_open(record: Record, interval: Interval, threshold: float) -> bool:
+    """Whether another run may find the speedup on the other side of `threshold`. Its word says so for 1, since the control's
+    distance is in that.
+    """
+    return interval.lo <= threshold < interval.hi or (threshold == 1.0 and record.call == "UNSURE")
 
 
 def result_fields(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,6 +98,18 @@ def test_of_a_run_that_has_just_ended_only_the_time_is_told(other_run, monkeypat
     assert re.fullmatch(rf"another run \({SINCE}\) {re.escape(TOLD)}", noted.notes[0])
 
 
+def test_who_waits_is_told_when_another_run_was_sooner(other_run, monkeypatch):
+    noted, lock = Noted(), type(other_run)
+    takes, holders = iter([False, False, False, False, True]), iter([11, 11, 11, None, 22, 22])
+    monkeypatch.setattr(lock, "holder", lambda self: next(holders))
+    monkeypatch.setattr(lock, "take", lambda self, timeout_s=0.0: next(takes))
+    with DeviceLock.on(backend(), noted).held():
+        pass
+    first, second = noted.notes
+    assert first.startswith("another run (process 11") and second.startswith("another run (process 22")
+    assert second.endswith("is timing on NVIDIA H200 (GPU-0b5e55ed) now: waiting for it to end")
+
+
 @pytest.mark.parametrize("wait_s", [0.0, 0.1])
 def test_who_was_told_how_long_to_wait_gives_up_with_the_exit_code_of_what_could_not_run(other_run, wait_s):
     with pytest.raises(DeviceBusy, match=rf"still has NVIDIA H200 .* after {wait_s:g} s\. .*--wait SECONDS") as gave_up:

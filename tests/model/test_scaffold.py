@@ -99,6 +99,13 @@ def test_a_name_that_would_lie_elsewhere_or_be_passed_over_is_refused(name, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["eager", "Eager", "NaN"])
+def test_a_name_that_every_run_would_refuse_is_refused_before_a_file_is_written(name, tmp_path):
+    with pytest.raises(InputError, match=f"'{name}' is no name for a candidate: "):
+        new_candidate(load_problem(TRIL, tmp_path), name)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("name", "meant"), [("3x", "problem_3x"), ("row-softmax", "row_softmax")])
 def test_a_problem_is_named_as_python_names_things_and_told_how(name, meant, tmp_path):
     with pytest.raises(InputError, match=f"Type {meant}$"):

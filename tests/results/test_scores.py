@@ -88,6 +88,12 @@ def test_an_interval_that_holds_the_threshold_is_counted_as_open():
     assert scores(row("p", 1.005)).of_problems.open == (0, 0, 0, 1, 0, 0)
 
 
+@pytest.mark.parametrize(("call", "open_at_one"), [("UNSURE", 1), ("SLOWER", 0), ("SAME", 0)])
+def test_one_that_the_control_s_distance_covers_is_open_at_one(call, open_at_one):
+    assert scores(row("p", 0.975, call=call)).of_problems.open == (0, 0, 0, open_at_one, 0, 0)
+    assert ("or that are UNSURE at 1" in score_text([scores(row("p", 0.975, call=call))])) is bool(open_at_one)
+
+
 def test_baselines_are_no_samples_and_devices_have_scores_of_their_own():
     runs = [ResultFile(Path("a.csv"), (row("p", 2.0), row("p", 9.0, role="baseline", name="torch.compile"))),
             ResultFile(Path("b.csv"), (row("p", 0.4, uuid="GPU-2", device_name="NVIDIA L4"),))]

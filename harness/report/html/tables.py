@@ -12,6 +12,7 @@ from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.html.cases import Case, Entry
 from harness.report.html.chart_rows import has_speedup
+from harness.report.remarks import times_at_odds
 from harness.results.ranking import class_of, shown_time, why_unranked
 from harness.results.record import Record
 
@@ -37,12 +38,13 @@ class BoardRow:
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard with the titles of the columns that depend on the run."""
+    """A leaderboard with the titles of the columns that depend on the run, and what is said of its times as a whole."""
 
     unit: str
     baseline: str
     rate_title: str
     rows: tuple[BoardRow, ...]
+    at_odds: tuple[str, ...] = ()
 
     def has(self, column: str) -> bool:
         """Whether any row has something to show there."""
@@ -59,7 +61,7 @@ def board(case: Case) -> Board:
     wanted = class_of(records)
     rows = [_board_row(entry, records, wanted, time, rate) for entry, time, rate in zip(case.entries, times, rates)]
     over = baselines.pop() if len(baselines) == 1 else "the baseline"
-    return Board(unit, over, "GB/s" if by_bytes else "TFLOP/s", tuple(rows))
+    return Board(unit, over, "GB/s" if by_bytes else "TFLOP/s", tuple(rows), tuple(times_at_odds(records)))
 
 
 def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: str, rate: str) -> BoardRow:

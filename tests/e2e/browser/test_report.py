@@ -11,10 +11,11 @@ import pytest
 from harness.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-DESK, PHONE = (1280, 900), (390, 844)
+DESK, WIDE, PHONE = (1400, 900), (1900, 1000), (390, 844)
 # In this order: each size is opened once, the one by day and the other by night, and stays open when the system turns.
 LOOKS = {
-    (DESK, False): "desk-light", (DESK, True): "desk-dark", (PHONE, True): "phone-dark", (PHONE, False): "phone-light",
+    (DESK, False): "desk-light", (DESK, True): "desk-dark", (WIDE, False): "wide-light", (PHONE, True): "phone-dark",
+    (PHONE, False): "phone-light",
 }
 TAKEN = '</script><script>document.title="taken"</script><img src=x onerror=\'document.title="taken"\'>'
 

@@ -46,6 +46,16 @@ def rendered(results, sources=None):
     return page.render(gather([results]), sources or {}, UTC)
 
 
+def test_a_card_s_speedup_has_its_word_and_a_board_the_line_on_times_that_contradict_speedups(tmp_path, h200, recorded):
+    eager = h200(candidate="eager", role="baseline", kind=None, time_us=2700.0, speedup=1.0, speedup_lo=0.9, speedup_hi=1.1)
+    disturbed = h200(candidate="tiled", rank=1, time_us=2000.0, baseline_us=1900.0, speedup=0.95, speedup_lo=0.5, speedup_hi=1.2,
+                     call="UNSURE")
+    recorded.write_run(tmp_path, "run", [(eager, None), (disturbed, None)])
+    text = " ".join(" ".join(Reading(rendered(tmp_path).html).shown).split())
+    assert "0.950× tiled over eager UNSURE" in text
+    assert "tiled: 1.350× eager by the times: eager took 1.90 ms beside it and 2.70 ms in its own row; go by the speedup" in text
+
+
 def test_the_page_has_every_table_and_chart_that_was_asked_for(results):
     made = rendered(results, {"1" * 16: Source("candidates/tril_matmul/tiled.py", "class ModelNew: pass")})
     read = Reading(made.html)
