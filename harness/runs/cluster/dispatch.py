@@ -37,7 +37,7 @@ from harness.runs.fleet.team import second_try, team_of, twice, unlike
 from harness.runs.referee import Evaluation
 
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
-_POLL_S = 0.05
+_POLL_S, _LONGEST_POLL_S = 0.05, 0.2  # for new jobs and builds: the longer, the longer nothing has come
 _MOST_PACKED = 64
 _WARM = 4  # problems that a judge keeps warm, as `evaluation.Referee` does
 
@@ -69,7 +69,7 @@ class _Model:
     node: str
     queue: WorkQueue[int] = field(default_factory=WorkQueue)
     builds: dict[Hashable, ClusterBuilds] = field(default_factory=dict)
-    ready: set[int] = field(default_factory=set)  # jobs that are built
+    ready: set[int] = field(default_factory=set)  # jobs that are built and that nobody has
     jobs: int = 0  # that are to be judged here and were not yet
 
     @property
@@ -98,7 +98,7 @@ class Dispatcher:
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
-        self._problems: OrderedDict[Hashable, str] = OrderedDict()
+        self._packed: OrderedDict[Hashable, str] = OrderedDict()  # what jobs share as JSON, by its key
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
 
@@ -125,11 +125,14 @@ class Dispatcher:
     # What follows is called by the thread alone.
 
     def _work(self) -> None:
+        poll_s = _POLL_S
         try:
             while not self._is_over:
                 if not (self._places.open or self._places.expects_more):
                     raise self._why_none or HarnessError("no device of the cluster is left")
-                for number, message in self._places.hear(_POLL_S):
+                heard = self._places.hear(poll_s)
+                poll_s = _POLL_S if heard or self._new else min(2 * poll_s, _LONGEST_POLL_S)
+                for number, message in heard:
                     self._take(number, *message)
                 self._admit()
                 for builds in self._all_builds():
@@ -233,6 +236,7 @@ class Dispatcher:
         if job is None:
             return
         self._free.discard(place)
+        model.ready.discard(job.entry)
         self._in_hand[place] = job.entry
         asked = self._asked[job.entry]
         warm[asked.key] = None
@@ -246,19 +250,19 @@ class Dispatcher:
             built = list(map(builds.result, [*keys, *filter(None, [asked.problem.baseline])]))
         own = json.dumps({
             "kind": "job", "number": job.entry,
-            "candidate": packed_candidate(asked.candidate), "settings": packed_settings(asked.settings),
-            "check_only": asked.check_only, "budget_s": asked.budget_s, "built": builds is not None,
-            "quiet": builds is None or builds.is_idle,
+            "candidate": packed_candidate(asked.candidate), "check_only": asked.check_only, "budget_s": asked.budget_s,
+            "built": builds is not None, "quiet": builds is None or builds.is_idle,
         })
-        self._places.send_text(place, f'{{"problem": {self._packed(asked)}, {own[1:]}', built)
+        self._places.send_text(place, f"{self._shared(asked)[:-1]}, {own[1:]}", built)
 
-    def _packed(self, asked: Asked) -> str:
-        """The problem of a job as JSON, which many jobs share."""
-        if asked.key not in self._problems:
-            self._problems[asked.key] = json.dumps(packed_problem(asked.problem))
-            if len(self._problems) > _MOST_PACKED:
-                self._problems.popitem(last=False)
-        return self._problems[asked.key]
+    def _shared(self, asked: Asked) -> str:
+        """The problem and the settings of a job as JSON, which many jobs share."""
+        if asked.key not in self._packed:
+            shared = {"problem": packed_problem(asked.problem), "settings": packed_settings(asked.settings)}
+            self._packed[asked.key] = json.dumps(shared)
+            if len(self._packed) > _MOST_PACKED:
+                self._packed.popitem(last=False)
+        return self._packed[asked.key]
 
     def _answered(
         self, place: int, number: int, values: Mapping[str, Any] | None, samples_or_error: Any, lost: str | None

@@ -15,6 +15,7 @@ from harness.runs.cluster.actor import RefereeActor
 from harness.runs.cluster.builds import built
 
 _REACH_S = 10.0
+_TOKEN_HINT = "something does, so it may want a token: bring its ~/.ray/auth_token here, and set RAY_AUTH_MODE=token"
 HOW_TO_INSTALL = "Ray is not installed here. Type pip install '.[ray]'"
 
 
@@ -123,12 +124,13 @@ def connected(address: str, device: str = "auto", model: str | None = None) -> I
     own = not ray.is_initialized()
     if own:
         head = _address_of(address)
+        hint = "start one with: ray start --head" if head == "auto" else "is its head running, and its port open?"
         try:
             if head != "auto":  # else ray.init says at once that there is none
                 _reach(head)
+                hint = _TOKEN_HINT
             ray.init(address=address, log_to_driver=False, logging_level="error", namespace="kernel-referee")
-        except (OSError, ValueError, RuntimeError) as error:
-            hint = "start one with: ray start --head" if head == "auto" else "is its head running, and its port open?"
+        except (OSError, ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
             where = f"'{address}'" if head == address else f"{head}, which is '{address}'"
             words = " ".join(str(error).split())[:200]
             raise NothingToRun(f"no Ray cluster answers at {where} ({words}); {hint}") from None

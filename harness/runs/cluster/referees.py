@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.model.candidate import Candidate, candidate_of, read_candidate
 from harness.model.errors import HarnessError
+from harness.model.files import problem_file, settings_file  # noqa: F401  pydantic loads while devices open
 from harness.model.problem import Problem
 from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
@@ -219,6 +220,8 @@ class _Answers:
 def _called(evaluation: Evaluation, job: Job) -> Evaluation:
     """The answer of an equal job under this one's name."""
     name = job.name or (job.source.stem if isinstance(job.source, Path) else UNNAMED)
+    if name == evaluation.record.candidate:
+        return evaluation
     return Evaluation(replace(evaluation.record, candidate=name), evaluation.samples)
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from itertools import count
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import fake_actor
 import pytest
@@ -179,7 +180,9 @@ def test_a_cluster_without_such_a_gpu_says_so(nodes):
         pass
 
 
-def test_what_is_no_cluster_is_said_in_a_sentence(monkeypatch):
+def test_what_is_no_cluster_is_said_in_a_sentence(nodes, monkeypatch):
+    import ray
+
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with pytest.raises(NothingToRun, match="no Ray cluster answers at '127.0.0.1:1'"), connected("127.0.0.1:1", "cpu"):
         pass
@@ -189,6 +192,11 @@ def test_what_is_no_cluster_is_said_in_a_sentence(monkeypatch):
     with pytest.raises(NothingToRun, match=r"no Ray cluster answers at \S+:1, which is 'auto'"), connected("auto", "cpu"):
         pass
     monkeypatch.delenv("RAY_ADDRESS")
+    # A port that answers, as that of a head does which wants a token.
+    for error in (ConnectionError("Failed to connect"), ray.exceptions.AuthenticationError("no token")):
+        monkeypatch.setattr("ray.init", Mock(side_effect=error))
+        with pytest.raises(NothingToRun, match="may want a token: .* RAY_AUTH_MODE=token"), connected(nodes.cluster.address, "cpu"):
+            pass
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(NothingToRun, match=r"pip install '\.\[ray\]'"), connected("auto"):
         pass
