@@ -49,6 +49,7 @@ class AskingMaker(ExtensionMaker):
         else:
             raise self._noted(NotCompiled(str(unloaded), answer["log"])) from unloaded
         if self._is_only_here(call):
+            self.slim_headers = False  # with the stand-in it has been tried
             return super()._build(kind, real, key, arguments)
         if failure["kind"] == "no_nvcc":
             raise NoCompiler(failure["message"])

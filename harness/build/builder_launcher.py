@@ -111,8 +111,8 @@ class Builders:
                     if ending.answer is None:
                         return ending
                     child.channel.send(dict(ending.answer), timeout_s=60)
-                elif not limits.heed(frame):
-                    answer = frame
+                elif not limits.heed(frame) and (compile_one is not None or "extensions" in frame):
+                    answer = frame  # of what runs none of the candidate's code a word that counts no more is none
         except FrameTimeout:
             problem = "import timeout" if limits.is_import_over else "timeout"
         except BadFrame as error:
