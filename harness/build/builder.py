@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ from harness.sandbox.mounts import SCRATCH
 
 if TYPE_CHECKING:
     from harness.build.extension_maker import ExtensionMaker
+
+Ask = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 _LOG_CHARACTERS = 1_000_000
 _NICE, _TRIES = 19, 10
@@ -57,8 +61,20 @@ def main() -> None:
     if request["gently"]:
         _give_way_to_other_sessions()
     speaker = Speaker(channel.send)
-    speaker.answer(build(request, speaker))
+    speaker.answer(compiled(request, speaker) if request.get("compile") else build(request, speaker, asking(channel)))
     os._exit(0)
+
+
+def asking(channel: Channel) -> Ask:
+    """What asks the judge on `channel` to have one call compiled, and returns the answer; one thread at a time."""
+    lock = threading.Lock()
+
+    def ask(call: dict[str, Any]) -> Mapping[str, Any]:
+        with lock:
+            channel.send(call)
+            return channel.receive()
+
+    return ask
 
 
 def _give_way_to_other_sessions() -> None:
@@ -78,19 +94,45 @@ def _give_way_to_other_sessions() -> None:
             return
 
 
-def build(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
-    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted:
-    whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None).
-    Returns the answer's frame. `speaker` says meanwhile what is being done.
+def compiled(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
+    """Make the one call of `request["compile"]`, and load nothing of what comes: this process runs none of the candidate's
+    code. Returns the answer's frame.
     """
-    from harness.build.extension_maker import ExtensionMaker
-    from harness.protocol.stand_in_gpu import interpret_triton
+    from harness.build import extension_maker
 
-    maker = ExtensionMaker(
+    call = request["compile"]
+    extension_maker.load_nothing()
+    extension_maker.take_state(call["state"])
+    maker = _maker(request, speaker)
+    maker.install()
+    went = _went(lambda: _make([call], maker), request)
+    return {
+        "extensions": maker.extensions, "log": maker.log[-_LOG_CHARACTERS:], "failure": went.failure,
+        "failed": sorted(maker.failed), "files": sorted(maker.files),
+    }
+
+
+def _maker(request: dict[str, Any], speaker: Speaker, ask: Ask | None = None) -> ExtensionMaker:
+    from harness.build.asking_maker import AskingMaker
+    from harness.build.extension_maker import ExtensionMaker
+
+    kind = ExtensionMaker if ask is None else partial(AskingMaker, ask=ask)
+    return kind(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
         without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], speaker=speaker,
     )
+
+
+def build(request: dict[str, Any], speaker: Speaker, ask: Ask) -> dict[str, Any]:
+    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
+    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted:
+    whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None).
+    Returns the answer's frame, with what was compiled here. `speaker` says meanwhile what is being done, and `ask` has a call
+    compiled elsewhere.
+    """
+    from harness.protocol.stand_in_gpu import interpret_triton
+
+    maker = _maker(request, speaker, ask)
     maker.install()
     if request["interpreted"]:
         interpret_triton(request["device"])

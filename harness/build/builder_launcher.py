@@ -7,14 +7,15 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.build import parallel_front_ends, stand_in_headers
 from harness.build.builder_progress import BuildLimits
 from harness.build.device_answers import DeviceFacts, card_of
-from harness.build.outcome import Ending
+from harness.build.flag_rules import unknown_flags
+from harness.build.outcome import BUILT, COMPILED, IMPORTED, Compiled, Ending
 from harness.build.toolchain import COMPILE_ONLY_ARCH, Toolchain, cuda_home
 from harness.model.candidate import Candidate
 from harness.model.paths import REPOSITORY
@@ -25,7 +26,6 @@ from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
 from harness.sandbox.spawn import Child, spawn
 from harness.sandbox.strongest import Sandbox
-
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,67 @@ class Builders:
         calls: Sequence[Mapping[str, Any]] = (),
     ) -> Ending:
         """Let a child with `jobs` compilers at once build the candidate below `private`, or the `calls` that a worker
-        of its has asked for; it is gone when this returns. `begun` is called with the child, and may kill it.
+        of its has asked for; it is gone when this returns. `begun` is called with each child, and may kill it.
+
+        That child runs the candidate's code, and compiles nothing that another can: each call is compiled by a child of
+        its own, in a folder that the first may read alone.
         """
-        folder = private / "build"
-        folder.mkdir()
-        readable, hidden = self._places(candidate)
-        child = spawn(
-            "harness.build.builder", environment=self.environment(jobs), private=private, readable=readable, hidden=hidden,
-            repository=REPOSITORY, limits=default_limits(gpu=False), sandbox=self.sandbox, preloaded=PRELOADED,
-        )
-        answer, problem = None, ""
+        own, place = private / IMPORTED, private / COMPILED
+        for folder in (own / BUILT, place):
+            folder.mkdir(parents=True)
+        request = self._request(candidate, own, calls)
         limits = BuildLimits(self.timeout_s, self.import_timeout_s, time.monotonic)
-        try:
+        compiled: list[Compiled] = []
+
+        def compile_one(frame: Mapping[str, Any]) -> Ending:
+            ending = self._compile(candidate, place / str(len(compiled)), jobs, {**request, **frame}, begun, limits)
+            if ending.answer is not None:
+                compiled.append(Compiled(ending.answer, unknown_flags(frame["compile"], frame["compile"]["state"]["common"])))
             begun(child)
-            child.channel.send(self._request(candidate, private, folder, calls, child.sandbox), timeout_s=60)
+            return ending
+
+        child = self._spawn(candidate, own, jobs, [place])
+        begun(child)
+        return replace(self._carry_out(child, request, limits, compile_one), compiled=tuple(compiled))
+
+    def _compile(
+        self, candidate: Candidate, private: Path, jobs: int, request: Mapping[str, Any], begun: Callable[[Child], None],
+        limits: BuildLimits,
+    ) -> Ending:
+        """Have one call compiled below `private`, by a child that runs none of the candidate's code."""
+        folder = private / BUILT
+        folder.mkdir(parents=True)
+        child = self._spawn(candidate, private, jobs, [Path(request["folder"]).parent])
+        begun(child)
+        wanted = {"slim_headers": request["slim_headers"] and stand_in_headers.is_wanted(), "folder": str(folder.resolve())}
+        return self._carry_out(child, {**request, **wanted}, limits)
+
+    def _spawn(self, candidate: Candidate, private: Path, jobs: int, seen: Sequence[Path]) -> Child:
+        readable, hidden = self._places(candidate)
+        return spawn(
+            "harness.build.builder", environment=self.environment(jobs), private=private, readable=[*readable, *seen],
+            hidden=hidden, repository=REPOSITORY, limits=default_limits(gpu=False), sandbox=self.sandbox, preloaded=PRELOADED,
+        )
+
+    def _carry_out(
+        self, child: Child, request: Mapping[str, Any], limits: BuildLimits,
+        compile_one: Callable[[Mapping[str, Any]], Ending] | None = None,
+    ) -> Ending:
+        """Have `child` do what `request` says, and end it. What it asks to have compiled `compile_one` does; where that ends
+        without an answer, all of it has.
+        """
+        answer, problem = None, ""
+        try:
+            child.channel.send({**request, "own_scratch": child.sandbox.read_only_repository}, timeout_s=60)
             while answer is None:
                 frame = child.channel.receive(limits.left_s)
-                answer = None if limits.heed(frame) else frame
+                if compile_one is not None and "compile" in frame:
+                    ending = compile_one(frame)
+                    if ending.answer is None:
+                        return ending
+                    child.channel.send(dict(ending.answer), timeout_s=60)
+                elif not limits.heed(frame) and (compile_one is not None or "extensions" in frame):
+                    answer = frame  # of what runs none of the candidate's code a word that counts no more is none
         except FrameTimeout:
             problem = "import timeout" if limits.is_import_over else "timeout"
         except BadFrame as error:
@@ -81,14 +125,12 @@ class Builders:
             child.kill()
         return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s)
 
-    def _request(
-        self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], sandbox: Sandbox
-    ) -> dict[str, Any]:
+    def _request(self, candidate: Candidate, private: Path, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {
-            "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
+            "candidate": str(candidate.file_in(private).resolve()), "folder": str((private / BUILT).resolve()),
             "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
             "without_gpu": self.toolchain.compile_only, "slim_headers": stand_in_headers.is_wanted(),
-            "own_scratch": sandbox.read_only_repository, "device": self._answers_for(candidate),
+            "device": self._answers_for(candidate),
             "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,
             "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
             "calls": [dict(call) for call in calls] or None, "gently": self.gently,

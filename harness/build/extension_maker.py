@@ -28,6 +28,7 @@ from harness.build.ninja_file import with_device_linking, with_quoted_folders
 from harness.protocol.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
+_ARCHITECTURES = "TORCH_CUDA_ARCH_LIST"
 _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags", "extra_ldflags")
 
 
@@ -254,6 +255,27 @@ class ExtensionMaker:
             "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
             "is_python_module": bool(arguments.get("is_python_module", True)),
         })
+
+
+# What of PyTorch, besides a call, decides what is built.
+
+
+def state_of_torch() -> dict[str, Any]:
+    """The flags that PyTorch gives nvcc of its own, and the architectures it builds for, as a candidate left them."""
+    return {"common": list(map(str, cpp_extension.COMMON_NVCC_FLAGS)), "architectures": os.environ.get(_ARCHITECTURES)}
+
+
+def take_state(state: Mapping[str, Any]) -> None:
+    """Have PyTorch build as it did in the process that this is the `state` of."""
+    cpp_extension.COMMON_NVCC_FLAGS[:] = map(str, state["common"])
+    if state["architectures"] is not None:
+        os.environ[_ARCHITECTURES] = str(state["architectures"])
+    cpp_extension.CUDA_HOME = cpp_extension.CUDA_HOME or os.environ.get("CUDA_HOME")  # a PyTorch without CUDA looks for none
+
+
+def load_nothing() -> None:
+    """Leave what is built unopened in this process: what a library does as it is opened is its author's code."""
+    cpp_extension._import_module_from_library = lambda *arguments, **named: None
 
 
 def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:

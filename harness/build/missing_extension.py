@@ -36,7 +36,7 @@ class OnlyCompiled(BaseException):
 class CompiledStandIn:
     """What a candidate gets for an extension that was compiled without a GPU: every use ends the import."""
 
-    def __init__(self, name: str, came: Compiled) -> None:
+    def __init__(self, name: str, came: Compiled | None = None) -> None:
         self._name, self._came = name, came
 
     def __getattr__(self, attribute: str) -> Any:

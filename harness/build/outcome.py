@@ -6,6 +6,7 @@ The builder's answer is untrusted: paths must lie in its own folder, and everyth
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +31,23 @@ _FAILURE_CODES = {
 }
 
 
+# Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled after
+# all, and what processes compiled that run none of it.
+IMPORTED, BUILT, COMPILED = "imported", "build", "compiled"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of one call in a process that ran none of the candidate's code, and what of it may have started a program."""
+
+    answer: Mapping[str, Any]
+    unknown_flags: Sequence[str]
+
+
 @dataclass(frozen=True)
 class Ending:
     """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died"), and its
-    death.
+    death; and what was `compiled` for it.
     """
 
     answer: Mapping[str, Any] | None
@@ -43,6 +57,7 @@ class Ending:
     out_of_memory: bool = False
     output: str = ""
     import_limit_s: float = 0.0
+    compiled: Sequence[Compiled] = ()
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
@@ -93,7 +108,7 @@ def _judge(
     if ending.answer is None:
         verdict = machine_fault(ending.output, [private.parent]) or _without_answer(ending, timeout_s)
         return Build(verdict, seconds=seconds, log=ending.output), []
-    answer = ending.answer
+    answer = _with_compiled(ending.answer, [each.answer for each in ending.compiled])
     log = _shortened(answer["log"])
     generated = _generated(private)
     cuda = any(each["cuda"] for each in answer["extensions"]) or candidate.language == "cuda"
@@ -125,8 +140,29 @@ def _judge(
         is_bound=bool(answer.get("names_folder", True)),
         is_of_init=bool(answer.get("built_in_init", True)),
         failed=tuple(map(str, answer.get("failed") or ()))[:MOST_EXTENSIONS],
+        unproven=_unproven(ending),
     )
-    return build, _files(answer["files"])
+    return build, _files(answer["files"], private)
+
+
+def _with_compiled(answer: Mapping[str, Any], compiled: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The `answer` of the process that runs the candidate's code, with what was `compiled` for it in its own's place."""
+    entries = {each["key"]: each for one in compiled for each in one["extensions"]}  # the last of two tries
+    others = [each for each in answer["extensions"] if each["key"] not in entries]
+    return {
+        **answer, "extensions": [*entries.values(), *others], "log": "".join(str(one["log"]) for one in (*compiled, answer)),
+        "files": [*answer["files"], *(path for one in compiled for path in one["files"])],
+        "failed": [*(answer.get("failed") or ()), *(key for one in compiled for key in one["failed"])],
+    }
+
+
+def _unproven(ending: Ending) -> str:
+    """Why nobody knows whether what was built is what its sources say; empty where it is."""
+    proven = {each["key"] for one in ending.compiled for each in one.answer["extensions"]}
+    if any(each["key"] not in proven for each in ending.answer["extensions"]):
+        return "it was compiled by the process that ran the candidate's own code, which may have changed what came"
+    flags = [flag for one in ending.compiled for flag in one.unknown_flags]
+    return f"what it was compiled with may start a program, which may have changed what came: {flags[0][:100]}" if flags else ""
 
 
 def _compiled_for(
@@ -211,8 +247,10 @@ def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[Bu
     return extensions
 
 
-def _files(named: Sequence[Any]) -> list[str]:
-    """The files that a build depends on besides the candidate, each once. Raises ValueError for too many of them."""
+def _files(named: Sequence[Any], private: Path) -> list[str]:
+    """The files that a build depends on besides the candidate and what was written in it, each once. Raises ValueError for too
+    many of them.
+    """
     paths = sorted({str(path) for path in named})
     if len(paths) > _MOST_FILES:
         raise ValueError(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
@@ -222,7 +260,7 @@ def _files(named: Sequence[Any]) -> list[str]:
         raise ValueError(
             f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {_MOST_FILE_BYTES / 1e9:.1f} are the most"
         )
-    return files
+    return [path for path in files if not path.startswith(f"{private.resolve()}{os.sep}")]
 
 
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
@@ -240,7 +278,8 @@ def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
 def _generated(private: Path) -> dict[str, str]:
     """Read the files that the compilers were fed, for finding the way from their lines to the candidate's."""
     text_by_path = {}
-    paths = sorted([*(private / "build").glob("*/main.cpp"), *(private / "build").glob("*/cuda.cu")])
+    folders = private / IMPORTED / BUILT, *(private / COMPILED).glob(f"*/{BUILT}")
+    paths = sorted(path for folder in folders for name in ("main.cpp", "cuda.cu") for path in folder.glob(f"*/{name}"))
     for path in paths[:_MOST_GENERATED]:
         if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES:
             text_by_path[str(path)] = path.read_text(encoding="utf-8", errors="replace")

@@ -28,7 +28,8 @@ class Build:
     """The end of building one candidate. `verdict` None means that it may be run.
 
     It `is_bound` where it would be another one if the candidate lay elsewhere, and `is_of_init` where it may be another
-    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took.
+    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took. `unproven`
+    says why nobody knows whether the extensions are what their sources say; empty where they are.
     `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0", "g++ 12.2",
     "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for PyTorch's headers, "stock"
     when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of the row should know and
@@ -49,6 +50,7 @@ class Build:
     is_bound: bool = False
     is_of_init: bool = False
     failed: tuple[str, ...] = ()
+    unproven: str = ""
 
     def and_also(self, more: Build) -> Build:
         """This one, with what was built `more`, which a worker of the candidate's had asked for."""
@@ -60,7 +62,7 @@ class Build:
             built_by=more.built_by if self.built_by == "python" else self.built_by, log=self.log + more.log,
             warnings=_lines(self.warnings, more.warnings),
             compiler_warnings=_lines(self.compiler_warnings, more.compiler_warnings),
-            failed=tuple(dict.fromkeys((*self.failed, *more.failed))),
+            failed=tuple(dict.fromkeys((*self.failed, *more.failed))), unproven=self.unproven or more.unproven,
         )
 
     @property

@@ -172,6 +172,7 @@ class BuildPool:
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
             refused=frozenset(build.failed), stand_in_gpu=stand_in_gpu_of(candidate, self._toolchain),
+            unproven=build.unproven,
         )
         entries = [extension.path.parent for extension in build.extensions]
         own, folders = self._beside(candidate, Path(prepared.path))

@@ -25,6 +25,7 @@ class Prepared:
     the keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file,
     where `path` may be a copy with its tuned values. `stand_in_gpu` has the properties of the GPU that a candidate
     hears of which Triton's interpreter runs on the CPU; None for every other. One that is `check_only` is not timed.
+    `unproven` says why nobody knows whether its extensions are what its sources say, where that is so.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Prepared:
     may_ask: bool = False
     stand_in_gpu: Mapping[str, Any] | None = None
     check_only: bool = False
+    unproven: str = ""
 
     @property
     def is_control(self) -> bool:

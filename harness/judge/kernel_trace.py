@@ -72,12 +72,18 @@ def trace(
     """
     if not limits.lists_kernels:
         traced = _trace_on_cpu(session, limits, reference, prepared, timing)
-        return code_regions.less_own(traced, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
-    traced = _trace_on_gpu(session, limits, reference, prepared, timing)
-    if session.helped and traced.kind != "unknown":
-        note = "another process that it began uses the GPU: what that does is not known"
-        return replace(traced, kind="unknown", own_share=None, notes=(*traced.notes, note))
+        traced = code_regions.less_own(traced, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
+    else:
+        traced = _trace_on_gpu(session, limits, reference, prepared, timing)
+        if session.helped and traced.kind != "unknown":
+            return _unknown(traced, "another process that it began uses the GPU: what that does is not known")
+    if prepared.unproven and traced.kind in ("custom", "mixed"):
+        return _unknown(traced, f"whose its extension is is not known: {prepared.unproven}")
     return traced
+
+
+def _unknown(traced: Provenance, note: str) -> Provenance:
+    return replace(traced, kind="unknown", own_share=None, notes=(*traced.notes, note))
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import torch
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.protocol.extension_key import LEFT_OUT, extension_key
+from harness.protocol.extension_call import call_as_json
+from harness.protocol.extension_key import extension_key
 from harness.worker import address_use
 
 
@@ -107,27 +107,11 @@ def _loader(
 
 def _keep_asked(key: str, kind: str, arguments: dict[str, Any]) -> bool:
     """Whether there is room to tell the judge of this call."""
-    kept = {name: _told(value) for name, value in arguments.items() if name not in LEFT_OUT and value is not None}
-    texts = {}
-    if kind == "load":
-        kept["sources"] = [kept["sources"]] if isinstance(kept.get("sources"), str) else kept.get("sources") or []
-        with suppress(OSError):  # one that is missing is the builder's to miss
-            for path in kept["sources"]:
-                texts[path] = Path(path).read_text(encoding="utf-8", errors="replace")
-    call = {"kind": kind, "arguments": kept, "texts": texts}
+    call = call_as_json(kind, arguments)
     if len(json.dumps([*_asked.values(), call])) > _MOST_ASKED_CHARACTERS:
         return False
     _asked[key] = call
     return True
-
-
-def _told(value: Any) -> Any:
-    """`value` in the types that JSON has, so that another process makes the same call of it."""
-    if isinstance(value, (list, tuple)):
-        return [_told(each) for each in value]
-    if isinstance(value, dict):
-        return {str(name): _told(each) for name, each in value.items()}
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +122,7 @@ def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]
 
 def _open(entry: dict[str, Any], asked_name: Any = None) -> ModuleType | None:
     before = set(_operator_names())
-    module = _opened(entry)
+    module = load_entry(entry)
     remember_operators(before)
     _name_operators(entry["module_name"], asked_name)
     if module is not None:
@@ -146,7 +130,8 @@ def _open(entry: dict[str, Any], asked_name: Any = None) -> ModuleType | None:
     return module
 
 
-def _opened(entry: dict[str, Any]) -> ModuleType | None:
+def load_entry(entry: Mapping[str, Any]) -> ModuleType | None:
+    """Load what an `entry` of a manifest names: a module, or None for a library of operators."""
     if not entry["is_python_module"]:
         torch.ops.load_library(entry["path"])
         return None

@@ -74,3 +74,13 @@ def test_of_the_same_extension_the_one_that_its_import_built_counts(build_pool):
     both = first.and_also(more)
     assert (both.seconds, both.warnings, both.failed) == (5.0, "first\nmore", ("a", "b"))
     assert (both.headers, both.built_by) == ("stock", "g++ 12")
+
+
+@pytest.mark.slow
+@needs_cxx
+def test_two_that_no_compiler_takes_are_both_told(asked):
+    """Each of the two says that it begins again, with PyTorch's own headers."""
+    others = {**BROKEN, "cpp_sources": "int one() { return -; }"}
+    build, verdict = asked(inline(BROKEN), inline(others))
+    assert verdict.status is Status.BUILD_FAILED, verdict.reason
+    assert set(build.failed) == {extension_key("load_inline", each) for each in (BROKEN, others)}

@@ -25,7 +25,7 @@ def failed(tmp_path):
 
     `failed.error` is what nvcc says of the candidate's fourth line.
     """
-    path, fed = tmp_path / "mine.py", tmp_path / "build/key/cuda.cu"
+    path, fed = tmp_path / "mine.py", tmp_path / "compiled/0/build/key/cuda.cu"
     path.write_text(SOURCE, encoding="utf-8")
     fed.parent.mkdir(parents=True)
     fed.write_text(SOURCE.split('"""')[1], encoding="utf-8")
