@@ -19,7 +19,7 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import (
-    certain_errors, compile_only, cubin, dependencies, flag_files, extension_maker, source_suffixes, stand_in_headers,
+    certain_errors, compile_only, cubin, dependencies, flag_files, source_suffixes, stand_in_headers,
 )
 from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
@@ -111,7 +111,7 @@ class ExtensionMaker:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
         if kind == "load":
-            self.files.update(map(str, extension_maker.source_files(arguments)))
+            self.files.update(map(str, source_files(arguments)))
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
         if cuda and self.nvcc is None:
             raise NoCompiler("it has CUDA sources, and there is no nvcc")
@@ -130,7 +130,7 @@ class ExtensionMaker:
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
-        texts = extension_maker.all_texts(kind, arguments)
+        texts = all_texts(kind, arguments)
         named = flag_files.files_named(arguments, texts, place, self.own_folder)
         self.files |= dependencies.local(named, self.folder, self.nvcc)
         self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
@@ -147,9 +147,9 @@ class ExtensionMaker:
         versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
         self._slim_log, log, version = "", self.log, versions.get(arguments.get("name"))
         try:
-            texts = extension_maker.texts_of_halves(kind, arguments)
+            texts = texts_of_halves(kind, arguments)
             torch_include = Path(cpp_extension.include_paths()[0])
-            folders = extension_maker.header_folders(kind, arguments)
+            folders = header_folders(kind, arguments)
             included = stand_in_headers.headers_of([each for half in texts for each in half], folders)
             if not self.slim_headers or not stand_in_headers.write(headers, torch_include, *texts, included):
                 return False, None
@@ -223,8 +223,8 @@ class ExtensionMaker:
 
     def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
         """The texts of a call and of its own headers, without those of the stand-in."""
-        texts = extension_maker.all_texts(kind, arguments)
-        folders = extension_maker.header_folders(kind, arguments)
+        texts = all_texts(kind, arguments)
+        folders = header_folders(kind, arguments)
         own = [each for each in folders if each != self.folder / f"{key}-headers"]
         return [*texts, *stand_in_headers.headers_of(texts, own)]
 
@@ -245,7 +245,7 @@ class ExtensionMaker:
             return
         read = dependencies.files_of_ninja(place)
         if not read:  # then nobody can say which headers were
-            read = map(str, extension_maker.headers_beside(extension_maker.source_files(arguments)))
+            read = map(str, headers_beside(source_files(arguments)))
         self.files |= dependencies.local(read, self.folder, self.nvcc)
         libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
         if not libraries:

@@ -9,7 +9,8 @@ import importlib
 import os
 import socket
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +190,8 @@ class Worker:
 
     def _release_memory(self, command: dict[str, Any]) -> None:
         """Give back what the allocator keeps for later calls: the judge is about to need it."""
-        from harness.worker.model import describe
-
-        try:
+        with self._broken_by_what_it_raises():
             self._slots.release_memory()
-        except Exception as error:  # a kernel before it has left the device's context beyond repair
-            self._break(describe(error))
-            return
         self._say({"released": True})
 
     def _layout(self, command: dict[str, Any]) -> None:
@@ -208,22 +204,17 @@ class Worker:
         self._say({"laid_out": True})
 
     def _launch(self, command: dict[str, Any]) -> None:
-        from harness.worker.model import describe, strictly
+        from harness.worker.model import strictly
 
         is_eager = command.get("model") == "reference"
         launcher = self._reference if is_eager else self._launcher
-        try:
+        with self._broken_by_what_it_raises():
             with strictly() if is_eager else nullcontext():
                 reports, laps, host_us = launcher.queue(
                     command["first"], command["inputs"], command["places"], synchronised=command["synchronised"]
                 )
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)
-        except ChannelClosed:
-            raise
-        except Exception as error:
-            self._break(describe(error))
-            return
         for report, time_us in zip(reports, times_us):
             report["time_us"] = time_us
         for report, time_us in zip(reports, forward_us):
@@ -231,34 +222,22 @@ class Worker:
         self._say({"launched": reports, "end_to_end_us": host_us})
 
     def _profile(self, command: dict[str, Any]) -> None:
-        from harness.worker.model import describe
         from harness.worker.profiler import profiled_launch
 
-        try:
+        with self._broken_by_what_it_raises():
             listing = profiled_launch(
                 self._slots, self._launcher, self._called, command["first"], command["inputs"][0]
             )
-        except ChannelClosed:
-            raise
-        except Exception as error:
-            self._break(describe(error))
-            return
         self._say({"profiled": listing})
 
     def _repeat(self, command: dict[str, Any]) -> None:
-        from harness.worker.model import describe
         from harness.worker.repeats import repeated
 
-        try:
+        with self._broken_by_what_it_raises():
             report = repeated(
                 self._slots, self._launcher, self._called, command["first"], command["inputs"][0], command["way"],
                 command["calls"], lambda: self._say({"queued": 1}),
             )
-        except ChannelClosed:
-            raise
-        except Exception as error:
-            self._break(describe(error))
-            return
         self._say({"repeated": report})
 
     def _count_compilations(self, command: dict[str, Any]) -> None:
@@ -266,10 +245,18 @@ class Worker:
         dynamo = sys.modules.get("torch._dynamo.utils")
         self._say({"compilations": 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])})
 
-    def _break(self, words: dict[str, Any]) -> None:
-        """The device's context is beyond repair (an illegal access, say): say so and leave."""
-        self._say({"broken": words})
-        os._exit(1)
+    @contextmanager
+    def _broken_by_what_it_raises(self) -> Iterator[None]:
+        """Where an exception leaves it, the device's context is beyond repair (an illegal access, say): say so and leave."""
+        from harness.worker.model import describe
+
+        try:
+            yield
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._say({"broken": describe(error)})
+            os._exit(1)
 
 
 if __name__ == "__main__":
