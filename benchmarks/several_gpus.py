@@ -104,7 +104,6 @@ def build(folder: Path, config: str) -> None:
 @contextmanager
 def ray_nodes(gpus: int) -> Iterator[str]:
     """A Ray cluster of so many nodes on this machine, each with one GPU; yields its address."""
-    import ray
     from ray.cluster_utils import Cluster
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
@@ -115,8 +114,8 @@ def ray_nodes(gpus: int) -> Iterator[str]:
             cluster.add_node(num_cpus=_NODE_CORES, num_gpus=1, env_vars={"CUDA_VISIBLE_DEVICES": name})
         yield cluster.address
     finally:
-        ray.shutdown()
-        cluster.shutdown()
+        for node in (*cluster.worker_nodes, cluster.head_node):  # at once: a node that may end gracefully takes half a minute
+            cluster.remove_node(node, allow_graceful=False)
 
 
 def measured(gpus: int, folder: Path, config: str, out: Path, on_ray: bool) -> Rate:
