@@ -183,7 +183,11 @@ def page(lines: Sequence[Line]) -> str:
             others = rows_of([line for line in lines if line.get("device_name") == device], None)
             parts += [f"## {device}, with all memory of the device", "", totals(others), "", *_exceptions_in_lists(others)] if others else []
     parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(main_lines, caps[0])), ""]
-    parts += ["## Honest kernels", "", _HONEST, "", honest_table(honest), ""] if honest else []
+    parts += ["## Honest kernels", "", _HONEST, ""] if honest else []
+    tried_on = dict.fromkeys(line.get("device_name") for line in honest)
+    for device in tried_on:
+        heading = [f"### {device}", ""] if len(tried_on) > 1 else []
+        parts += [*heading, honest_table([line for line in honest if line.get("device_name") == device]), ""]
     return "\n".join(parts)
 
 

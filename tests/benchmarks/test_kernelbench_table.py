@@ -137,6 +137,16 @@ def test_honest_kernels_among_the_lines_have_the_last_section(table):
     assert "softmax" not in text[:text.index("## Honest kernels")]
 
 
+def test_honest_kernels_of_two_devices_have_a_table_each(table):
+    kernels = [
+        line("softmax", "online", status, 5.0, 45.0, device_name=device, reason="it is not quiet")
+        for status, device in (("unsure", "one"), ("ok", "two"))
+    ]
+    text = table.page([*LINES, *kernels])
+    first, second = text[text.index("### one"): text.index("### two")], text[text.index("### two"):]
+    assert "unsure" in first and "unsure" not in second and "online" in second
+
+
 def test_lines_of_whole_and_of_shrunk_problems_make_no_one_table(table):
     with pytest.raises(InputError, match="Make a table of each by itself"):
         table.page([*LINES, line("1/3", "honest", "ok", is_shrunk=True)])
