@@ -2,5 +2,5 @@
 report.
 
 Candidates are imported only by `builder`, an untrusted child without a GPU behind the sandbox of `sandbox`; what
-it leaves is hashed and kept by `cache`. Loading and running it is left to `worker`.
+another such child compiles for it, and runs nothing of, is hashed and kept by `cache`. Loading and running it is left to `worker`.
 """

@@ -1,9 +1,9 @@
 """``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what
-came.
+came; or compile one call of another builder's, and run nothing of the candidate's.
 
-Runs untrusted code: behind the sandbox, without a GPU, one fresh process per candidate. It answers with one
-frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
-traceback. Before it come words on what it does (`builder_progress`), by which it is given its time.
+Behind the sandbox, without a GPU, one fresh process for each. It answers with one frame: the extensions, the compilers'
+output, and the failure, if any, without a frame of ours in its traceback. Before it come words on what it does
+(`builder_progress`), by which it is given its time, and from the first kind the calls that are to be compiled.
 """
 
 from __future__ import annotations
@@ -61,17 +61,19 @@ def main() -> None:
     if request["gently"]:
         _give_way_to_other_sessions()
     speaker = Speaker(channel.send)
-    speaker.answer(compiled(request, speaker) if request.get("compile") else build(request, speaker, asking(channel)))
+    speaker.answer(compiled(request, speaker) if request.get("compile") else build(request, speaker, asking(channel, speaker)))
     os._exit(0)
 
 
-def asking(channel: Channel) -> Ask:
-    """What asks the judge on `channel` to have one call compiled, and returns the answer; one thread at a time."""
+def asking(channel: Channel, speaker: Speaker) -> Ask:
+    """What has the `speaker` ask the judge to have one call compiled, and returns the answer that comes on `channel`; one
+    thread at a time.
+    """
     lock = threading.Lock()
 
     def ask(call: dict[str, Any]) -> Mapping[str, Any]:
         with lock:
-            channel.send(call)
+            speaker.ask(call)
             return channel.receive()
 
     return ask

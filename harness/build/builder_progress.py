@@ -71,6 +71,11 @@ class Speaker:
         with self._lock:
             self._send(IMPORTS)
 
+    def ask(self, frame: Mapping[str, Any]) -> None:
+        """Say what is to be compiled, in the middle of no other word."""
+        with self._lock:
+            self._send(frame)
+
     def answer(self, frame: Mapping[str, Any]) -> None:
         """Say the last word: a thread of the candidate's that still compiles says nothing in the middle of it, or after."""
         with self._lock:

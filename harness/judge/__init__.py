@@ -3,13 +3,14 @@
 Theory of operation. Three kinds of process take part, and one of them is trusted.
 
 - The **judge** (the package `judge`, one process for each device) owns seeds, expected outputs, bounds and verdicts.
-- A **builder** imports the candidate once, without a GPU, so that its extensions compile. The judge keeps their hashes.
+- A **builder** imports the candidate once, without a GPU. What the candidate asks to have compiled, another builder
+  compiles, which runs none of the candidate's code. The judge keeps the hashes of what comes.
 - A **worker** (the package `worker`) opens those extensions, and no others, and calls `forward` when it is told to.
 
-Everything else runs the harness's own code alone: a fork server, from which builders and workers are forked, the first
+Everything else runs the harness's own code alone: the builders that compile, a fork server, from which builders and workers are forked, the first
 process of each sandbox, and, with several devices, the parent of the judges.
 
-Builder and worker run the candidate's code. They may crash, hang or lie, so their word alone decides nothing.
+The builder that imports, and the worker, run the candidate's code. They may crash, hang or lie, so their word alone decides nothing.
 Length-limited JSON and raw bytes cross between the processes, and never a pickle. The **control** is a worker that runs
 the reference itself before any candidate: it shows what an honest process looks like on this device today.
 
