@@ -1,13 +1,15 @@
 """How many candidates a minute several GPUs of one machine judge, against one of them.
 
     python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--ray] [--json FILE]
+                                      [--log FOLDER]
 
 The candidates are copies of honest ones of tests/adversarial under names of their own, for
 problems/tril_matmul.yaml, all built before anything is timed. Every run is the command line's own: `run.py PROBLEM
 --devices …`. "whole" counts from its start to its end, what it takes to start up included; "judging" from when the
 first of them (or of the two baselines beside eager) is begun to when the last has its row. --for-one gives one GPU
 fewer candidates, since it needs as long for each; the two baselines then weigh more with it. With --ray each GPU is a
-node of a Ray cluster on this machine, started before the clock is, and the command is `run.py PROBLEM --ray …`.
+node of a Ray cluster on this machine, started before the clock is, and the command is `run.py PROBLEM --ray …`. --log
+keeps what each run said, with the second of each line.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ CASES = ("torch_masked", "several_launches_cuda", "reuses_buffer", "two_extensio
 # On several devices a line begins with the device's name, and on Ray with the node's.
 _OF_AN_ENTRY = re.compile(r"(.* )?(c\d\d\d_\w+|torch\.compile|eager-tf32): ")
 _NODE_CORES = 8
+LOG = "said.txt"
 
 
 @dataclass(frozen=True)
@@ -133,11 +136,13 @@ def timed_run(gpus: int, words: Sequence[str], out: Path) -> Rate:
     began, first, last, said = time.perf_counter(), None, None, []
     run = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
-        said.append(line)
+        said.append(f"{time.perf_counter() - began:7.1f} {line}")
         if _OF_AN_ENTRY.match(line):
             last = time.perf_counter() - began
             first = last if first is None else first
     code, whole = run.wait(), time.perf_counter() - began
+    out.mkdir(exist_ok=True)
+    (out / LOG).write_text("".join(said), encoding="utf-8")
     if code or first is None:
         sys.exit(f"{' '.join(words)} ended with {code}:\n{''.join(said)[-2000:]}")
     [path] = out.rglob("*.csv")
@@ -153,6 +158,7 @@ def main() -> None:
     parser.add_argument("--config", default="quick")
     parser.add_argument("--ray", action="store_true", help="each GPU is a node of a Ray cluster on this machine")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--log", type=Path, metavar="FOLDER", help="keep what each run said")
     options = parser.parse_args()
     numbers = [int(each) for each in options.gpus.split(",")]
     rates: list[Rate] = []
@@ -164,6 +170,9 @@ def main() -> None:
             chosen = copies(folder / f"for{gpus}", count)
             rates.append(measured(gpus, chosen, options.config, folder / f"results{gpus}", options.ray))
             print(_row(rates[-1], rates[0]), file=sys.stderr, flush=True)
+            if options.log:
+                options.log.mkdir(parents=True, exist_ok=True)
+                shutil.copy(folder / f"results{gpus}" / LOG, options.log / f"{gpus}-gpus.txt")
     print(tabulate([_row(each, rates[0]) for each in rates], headers="keys", floatfmt=".2f"))
     if options.json:
         options.json.write_text(json.dumps([asdict(each) for each in rates]), encoding="utf-8")
