@@ -265,7 +265,7 @@ def _errors() -> alt.LayerChart:
 
 
 def _history() -> alt.LayerChart:
-    axis = alt.Axis(tickCount=4, format="%b %d, %H:%M", labelOverlap=True, grid=False)
+    axis = alt.Axis(tickCount=4, format="%b %d, %H:%M", labelOverlap=True, labelBound=True, grid=False)
     x = alt.X("utc:T", title=None, scale=alt.Scale(type="utc", padding=20), axis=axis)
     y, scale = _close("x", "speedup"), alt.Scale(range=SERIES)
     color = alt.Color("version:N", sort=None, scale=scale, legend=alt.Legend(columns=3))
