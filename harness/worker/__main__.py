@@ -215,7 +215,7 @@ class Worker:
         try:
             with strictly() if is_eager else nullcontext():
                 reports, laps, host_us = launcher.queue(
-                    command["first"], command["inputs"], command["places"], synchronised=command["synchronised"]
+                    command["first"], command["inputs"], synchronised=command["synchronised"]
                 )
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)
