@@ -286,9 +286,7 @@ class Reference:
         return self.truths([inputs], with_eager=with_eager)[0]
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
-        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way,
-        and one in the end where blocks of zeros were left out.
-        """
+        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way."""
         known = [self._ready.truth_of(inputs) for inputs in sets]
         truths = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
         for truth in truths if not any(inputs.is_slice for inputs in sets) else ():
