@@ -24,6 +24,9 @@ class ModelNew(torch.nn.Module):
         return torch.tril(torch.matmul(A, B)){more}
 """
 
+# Be the machine quiet or not.
+TIMED = ("ok", "unsure")
+
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
@@ -88,7 +91,8 @@ def test_a_job_whose_judge_is_killed_is_judged_again(judges, job_of, told, monke
     monkeypatch.setattr(told, "_when", kill)
     jobs = [job_of(name="victim", check_only=False), *(job_of(f"  # {number}", name=f"c{number}") for number in range(3))]
     found = {job.name: answer.record for job, answer in judges.map(jobs)}
-    assert killed and found["victim"].time_us > 0 and "SIGKILL" in found["victim"].warnings
+    assert killed and found["victim"].status.value in TIMED, found["victim"].reason
+    assert "SIGKILL" in found["victim"].warnings
     assert {found[f"c{number}"].status.value for number in range(3)} == {"checked"}
 
 
@@ -98,7 +102,8 @@ def test_a_device_that_another_run_has_is_waited_for(nodes, judges, job_of, told
     with Lock(nodes.folder / "node2" / "kernel-referee-locks" / "cpu.lock", for_all=True):
         answer = judges.submit(job_of("  # waits", check_only=False))
         assert waits.wait(60) and not answer.done()
-    assert answer.result(120).record.time_us > 0  # be the machine quiet or not
+    record = answer.result(120).record
+    assert record.status.value in TIMED, record.reason
 
 
 def pid_of(place) -> int:
