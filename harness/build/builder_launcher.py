@@ -15,7 +15,7 @@ from harness.build import parallel_front_ends, stand_in_headers
 from harness.build.builder_progress import BuildLimits
 from harness.build.device_answers import DeviceFacts, card_of
 from harness.build.flag_rules import unknown_flags
-from harness.build.outcome import BUILT, COMPILED, IMPORTED, Compiled, Ending
+from harness.build.outcome import BUILT, COMPILED, IMPORTED, MOST_EXTENSIONS, Compiled, Ending
 from harness.build.toolchain import COMPILE_ONLY_ARCH, Toolchain, cuda_home
 from harness.model.candidate import Candidate
 from harness.model.paths import REPOSITORY
@@ -26,6 +26,10 @@ from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
 from harness.sandbox.spawn import Child, spawn
 from harness.sandbox.strongest import Sandbox
+
+
+# Each with the stand-in for PyTorch's headers, and without.
+MOST_CALLS = 2 * MOST_EXTENSIONS
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,14 @@ class Builders:
         compiled: list[Compiled] = []
 
         def compile_one(frame: Mapping[str, Any]) -> Ending:
-            ending = self._compile(candidate, place / str(len(compiled)), jobs, {**request, **frame}, begun, limits)
+            call = frame["compile"]
+            flags, wanted = unknown_flags(call, call["state"]["common"]), {"compile": call, "slim_headers": bool(frame["slim_headers"])}
+            if len(compiled) == MOST_CALLS:
+                raise ValueError(f"it asks for more than {MOST_CALLS} calls")
+            # Of what is asked in the candidate's process the call alone counts: not where compilers or folders are.
+            ending = self._compile(candidate, place / str(len(compiled)), jobs, {**request, **wanted}, begun, limits)
             if ending.answer is not None:
-                compiled.append(Compiled(ending.answer, unknown_flags(frame["compile"], frame["compile"]["state"]["common"])))
+                compiled.append(Compiled(ending.answer, flags))
             begun(child)
             return ending
 
@@ -115,7 +124,7 @@ class Builders:
                     answer = frame  # of what runs none of the candidate's code a word that counts no more is none
         except FrameTimeout:
             problem = "import timeout" if limits.is_import_over else "timeout"
-        except BadFrame as error:
+        except (BadFrame, KeyError, TypeError, ValueError, AttributeError) as error:  # the last four of a forged question
             problem = f"protocol: {error}"
         except ChannelClosed:
             child.wait(10)

@@ -88,3 +88,40 @@ def test_the_time_is_counted_anew_where_a_build_begins_again_and_once(build_pool
     source = TAKES_LONG.replace("TIMES", str(times)) + PLAIN_CANDIDATE
     (build,) = build_pool.build(build_pool.write("long", source))
     assert (build.verdict and build.verdict.status) == status, build.verdict
+
+
+ASKS = """
+import json, os, socket, struct, sys
+channel = socket.socket(fileno=int(sys.argv[1]))
+
+
+def send(frame):
+    body = json.dumps(frame).encode()
+    channel.sendall(struct.pack(">I", len(body)) + body)
+
+
+send(QUESTION)
+size = struct.unpack(">I", channel.recv(4, socket.MSG_WAITALL))[0]
+came = json.loads(channel.recv(size, socket.MSG_WAITALL))
+send({"extensions": [], "log": "", "failure": None, "warnings": [json.dumps(came["failure"])], "files": []})
+os._exit(0)
+"""
+CALL = '{"kind": "load_inline", "arguments": {"name": "mine", "cuda_sources": "__global__ void f() {}"}, "texts": {}, "state": STATE}'
+
+
+@pytest.mark.parametrize("question", ['{"compile": 1}', '{"compile": {"arguments": {}}}', '{"compile": {"arguments": 7, "state": {"common": 3}}}'])
+def test_a_question_that_no_builder_of_ours_asks_is_the_candidates_fault(build_pool, question):
+    (build,) = build_pool.build(build_pool.write("asks", ASKS.replace("QUESTION", question) + PLAIN_CANDIDATE))
+    assert (build.verdict.status, build.verdict.reason_code) == (Status.REJECTED, ReasonCode.PROTOCOL), build.verdict
+
+
+def test_who_asks_names_no_compiler_of_his_own(build_pool, tmp_path):
+    """The compiling process starts nvcc as the judge knows it, wherever the question says that one is."""
+    started, mine = tmp_path / "started", tmp_path / "nvcc"
+    mine.write_text(f"#!/bin/sh\ntouch {started}\n")
+    mine.chmod(0o755)
+    call = CALL.replace("STATE", '{"common": [], "architectures": None}')
+    question = f'{{"compile": {call}, "slim_headers": False, "nvcc": {str(mine)!r}, "sms": ["sm_90"], "without_gpu": True}}'
+    (build,) = build_pool.build(build_pool.write("asks", ASKS.replace("QUESTION", question) + PLAIN_CANDIDATE))
+    assert build.verdict is None or build.verdict.status is not Status.CRASHED, build.verdict
+    assert not started.exists()
