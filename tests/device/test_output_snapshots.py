@@ -24,6 +24,16 @@ def test_an_outbox_that_is_written_over_has_changed_and_no_other(device, size):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("stripe", range(0, 30))
+def test_a_stripe_of_a_thirtieth_is_seen_wherever_it_lies(device, stripe):
+    outbox = torch.zeros(30 * MIB, dtype=torch.uint8, device=device)
+    snapshots = OutputSnapshots(torch.device(device))
+    snapshots.take(0, outbox)
+    outbox[stripe * MIB: (stripe + 1) * MIB] = 1
+    assert snapshots.changed([outbox]) == [0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_new_queue_forgets_the_old_pieces(device):
     outbox = torch.zeros(2 * MIB, dtype=torch.uint8, device=device)
     snapshots = OutputSnapshots(torch.device(device))
