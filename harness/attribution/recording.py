@@ -8,8 +8,9 @@ kernels in their order, the two markers under names drawn for the worker. Whose 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +22,8 @@ from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, 
 
 # The harness's own kernels of each launch, from its turn to where its window opens.
 _STEPS = ("await_word", "apply_mask", "write_over", "add_up")
-_ASIDE = "step_aside"
+_ASIDE, _ASIDE_US = "step_aside", 5.0  # an empty kernel, which takes no longer
+_WORD = 1 << 32
 _DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kernel_ownership` knows them
 
 
@@ -39,6 +41,7 @@ class Ran(NamedTuple):
     name: str
     stream: int = 0
     graph: int = 0
+    bytes: int = 0  # that were copied or filled
 
 
 class Call(NamedTuple):
@@ -63,13 +66,27 @@ class Recording:
 
 @dataclass(frozen=True)
 class Window:
-    """One timed window: how long it was open in µs, what ran meanwhile, from its opening on, and what ran between it and
-    the next launch and is none of the harness's steps.
+    """One timed window: how long it was open in µs, what ran meanwhile, from its opening on, what ran between it and
+    the next launch and is none of the harness's steps, and what ran so from its turn to its opening. `copied_bytes` and
+    `filled_bytes` were copied and filled behind it; it `has_copy_kernel` where PyTorch's kernel that copies ran there.
     """
 
     open_us: float
     spans: tuple[Span, ...]
     late: tuple[Span, ...] = ()
+    early: tuple[Span, ...] = ()
+    copied_bytes: int = 0
+    filled_bytes: int = 0
+    has_copy_kernel: bool = False
+
+    @property
+    def stretches(self) -> int:
+        """How often the GPU began to work and ended: as often as there are kernels, where they run one after another."""
+        count, ends_us = 0, -math.inf
+        for span in sorted(self.spans, key=lambda span: span.start_us):
+            count += span.start_us >= ends_us
+            ends_us = max(ends_us, span.start_us + span.time_us)
+        return count
 
 
 def read_records(content: bytes, count: int) -> Recording:
@@ -78,7 +95,7 @@ def read_records(content: bytes, count: int) -> Recording:
     for number in range(count):
         if at + RECORD.size > len(content):
             raise Unproven("the listing is cut off")
-        record_number, kind, correlation, stream, start_ns, end_ns, *_, graph, length = RECORD.unpack_from(content, at)
+        record_number, kind, correlation, stream, start_ns, end_ns, low, high, *_, graph, length = RECORD.unpack_from(content, at)
         name = content[at + RECORD.size : at + RECORD.size + length]
         at += RECORD.size + -(-length // WORD_BYTES) * WORD_BYTES
         if record_number != number or len(name) != length:
@@ -87,7 +104,8 @@ def read_records(content: bytes, count: int) -> Recording:
             calls.append(Call(correlation, graph, kind == GRAPH_LAUNCH))
         elif kind in (KERNEL, COPY, FILL) and start_ns <= end_ns:
             text = _DRIVERS.get(kind) or name.decode(errors="replace")
-            ran.append(Ran(kind, correlation, start_ns, end_ns, text, stream, graph))
+            moved_bytes = 0 if kind == KERNEL else (low % _WORD) + (high % _WORD) * _WORD
+            ran.append(Ran(kind, correlation, start_ns, end_ns, text, stream, graph, moved_bytes))
         else:
             raise Unproven("a record is none")
     if at != len(content):
@@ -106,7 +124,7 @@ def windows(recording: Recording, markers: Markers, count: int) -> list[Window]:
     names = demangled_names({each.name for each in recording.ran if each.kind == KERNEL})
     if any(name.startswith(tuple(_DRIVERS.values())) for name in names.values()):
         raise Unproven("a kernel is called what the driver's copies and fills are")
-    return [_window(recording.ran, opened, closed, end_ns, names) for opened, closed, end_ns in places]
+    return [_window(recording.ran, place, names) for place in places]
 
 
 def _check_calls(recording: Recording) -> None:
@@ -119,13 +137,21 @@ def _check_calls(recording: Recording) -> None:
         raise Unproven("kernels are in the listing that no call launched")
 
 
-def _places(ran: Sequence[Ran], markers: Markers) -> Iterator[tuple[Ran, Ran, int]]:
-    """Of each window the marker that opened it, the one that closed it, and when the launch after it began. Raises Unproven
-    where the harness's own kernels are not in their order.
-    """
+class _Place(NamedTuple):
+    """When the turn of a launch came, the markers that opened and closed its window, and when the launch after it began."""
+
+    turn_ns: int
+    opened: Ran
+    closed: Ran
+    end_ns: int
+
+
+def _places(ran: Sequence[Ran], markers: Markers) -> Iterator[_Place]:
+    """Where each window lies. Raises Unproven where the harness's own kernels are not in their order."""
     steps: list[str] = []
+    turn_ns = 0
     opened: Ran | None = None
-    closed: tuple[Ran, Ran] | None = None
+    closed: tuple[int, Ran, Ran] | None = None
     for each in ran:
         if each.kind != KERNEL:
             continue
@@ -133,11 +159,12 @@ def _places(ran: Sequence[Ran], markers: Markers) -> Iterator[tuple[Ran, Ran, in
             if each.name == markers.opens:
                 raise Unproven("a window opens within another")
             if each.name == markers.closes:
-                closed, opened = (opened, each), None
+                closed, opened = (turn_ns, opened, each), None
         elif each.name in _STEPS:
             if each.name == _STEPS[0] and closed is not None:
-                yield *closed, each.start_ns
+                yield _Place(*closed, each.start_ns)
                 closed = None
+            turn_ns = each.end_ns if each.name == _STEPS[0] else turn_ns
             steps.append(each.name)
         elif each.name == markers.opens:
             if tuple(steps) != _STEPS:
@@ -148,11 +175,13 @@ def _places(ran: Sequence[Ran], markers: Markers) -> Iterator[tuple[Ran, Ran, in
     if opened is not None or steps:
         raise Unproven("the last window does not close")
     if closed is not None:
-        yield *closed, ran[-1].end_ns + 1
+        yield _Place(*closed, ran[-1].end_ns + 1)
 
 
-def _window(ran: Sequence[Ran], opened: Ran, closed: Ran, end_ns: int, names: dict[str, str]) -> Window:
-    def spans(start_ns: int, until_ns: int, is_in) -> tuple[Span, ...]:
+def _window(ran: Sequence[Ran], place: _Place, names: dict[str, str]) -> Window:
+    turn_ns, opened, closed, end_ns = place
+
+    def spans(start_ns: int, until_ns: int, is_in: Callable[[Ran], bool]) -> tuple[Span, ...]:
         return tuple(
             Span(
                 names.get(each.name, each.name), (max(each.start_ns, start_ns) - opened.end_ns) / 1e3,
@@ -167,4 +196,13 @@ def _window(ran: Sequence[Ran], opened: Ran, closed: Ran, end_ns: int, names: di
         lambda each: each.start_ns >= closed.start_ns and each.kind == KERNEL and each.name not in (*_STEPS, _ASIDE)
         and not is_copy(each.name),
     )
-    return Window((closed.start_ns - opened.end_ns) / 1e3, inside, late)
+    early = spans(turn_ns, opened.end_ns, lambda each: each.kind in (KERNEL, COPY) and not _is_a_step(each))
+    behind = [each for each in ran if closed.end_ns <= each.start_ns < end_ns]
+    return Window(
+        (closed.start_ns - opened.end_ns) / 1e3, inside, late, early, sum(each.bytes for each in behind if each.kind == COPY),
+        sum(each.bytes for each in behind if each.kind == FILL), any(each.kind == KERNEL and is_copy(each.name) for each in behind),
+    )
+
+
+def _is_a_step(each: Ran) -> bool:
+    return each.name in _STEPS or (each.name == _ASIDE and each.end_ns - each.start_ns <= 1e3 * _ASIDE_US)

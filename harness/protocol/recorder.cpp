@@ -37,11 +37,16 @@ static_assert(sizeof(Head) == 64, "the judge reads these places");
 enum Step { kNoLibrary = 1, kNoFunction, kSubscribe, kCallbacks, kEnable, kFlush, kDropped, kUnsubscribed, kThread };
 enum Kind { kKernel = 1, kCopy, kFill, kLaunch, kGraphLaunch };  // the last two are calls of the driver's or runtime's
 
-// One record; its name follows, filled up to whole words. `within` is a call's, the number of the call that it made.
+// One record; its name follows, filled up to whole words. `within` is a call's, the number of the call that it made,
+// `bytes` a copy's or fill's.
 struct Record {
   uint32_t number, kind, correlation, stream;
   uint64_t start_ns, end_ns;
-  int32_t grid[3], block[3];
+  union {
+    int32_t grid[3];
+    uint32_t bytes[2];  // low and high
+  };
+  int32_t block[3];
   union {
     uint32_t graph, within;
   };
@@ -208,6 +213,7 @@ void keep(const void* activity) {
     record.stream = memory->stream;
     record.start_ns = memory->start;
     record.end_ns = memory->end;
+    memcpy(record.bytes, &memory->bytes, sizeof record.bytes);
     record.correlation = kind == kMemcpyPeer ? static_cast<const PeerCopyActivity*>(activity)->correlation
                                              : memory->correlation;
   } else {

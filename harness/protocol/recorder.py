@@ -13,7 +13,8 @@ CPP = Path(__file__).with_suffix(".cpp")
 # Wanted, reached, whether it is open, the step that CUPTI refused and its code, records, cut, dropped, bytes.
 HEAD = struct.Struct("<8IQ24x")
 WANTED_BYTE, REACHED_BYTE = 0, 4
-# Number, kind, correlation, stream, start, end (ns), grid, block, graph or the call within, bytes of the name behind it.
+# Number, kind, correlation, stream, start, end (ns), grid (of a copy or fill how many bytes, low and high), block, graph or
+# the call within, bytes of the name behind it.
 RECORD = struct.Struct("<4I2Q6i2I")
 KERNEL, COPY, FILL, LAUNCH, GRAPH_LAUNCH = range(1, 6)
 WORD_BYTES = 8  # a name is filled up to these

@@ -102,6 +102,11 @@ def test_records_are_read_in_the_order_in_which_they_ran():
     assert found.calls == [Call(7, 6, False), Call(7, 0, True)]
 
 
+def test_a_copy_and_a_fill_tell_how_many_bytes_they_moved_and_a_kernel_none():
+    content = RECORD.pack(0, COPY, 7, 3, 1, 2, -2, 1, 0, 0, 0, 0, 0, 0) + packed(1, KERNEL, "x")
+    assert [each.bytes for each in read_records(content, 2).ran] == [(1 << 32) + (1 << 32) - 2, 0]
+
+
 @pytest.mark.parametrize(("content", "count", "words"), [
     (packed(0, LAUNCH), 2, "cut off"), (packed(0, LAUNCH) + packed(1, LAUNCH), 1, "follows the last"),
     (packed(1, LAUNCH), 1, "not numbered"), (packed(0, KERNEL, "x", length=4096), 1, "not numbered"),
