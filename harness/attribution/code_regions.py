@@ -28,8 +28,8 @@ _PYTORCHS = re.compile(r"/torch/(?:lib/)?(?:lib(?:torch|c10|shm)\w*|_C)[\w.-]*$"
 _SYSTEMS = ("[vdso]", "[vsyscall]", "[vectors]")
 # What PyTorch and Python take of a call around an extension: pybind11, an output that is made, arguments that are read.
 _GLUE_US, _GLUE_SHARE = 150.0, 0.1
-# What PyTorch is said to allocate and fill, by the worker's word.
-_MOST_NEUTRAL = 0.5
+# What PyTorch is said to allocate and fill, by the worker's word, and how often outputs may be filled for that.
+_MOST_NEUTRAL, _FILLINGS = 0.5, 2.0
 _LEAST_LOOKS = 20
 # By so many standard deviations more than is allowed: one honest row in thousands comes so far by chance.
 _DEVIATIONS = 3.5
@@ -67,12 +67,15 @@ class Window(NamedTuple):
 @dataclass(frozen=True)
 class CodeSeen:
     """How many looks met whose code, and which of another's files they met, by how many; and how many meet one core that is
-    busy through all of the calls. Threads that do nothing but be met add to the former alone.
+    busy through all of the calls. Threads that do nothing but be met add to the former alone. `lost` looks had no room, and
+    `unmet` are sentences on what none can have met.
     """
 
     of: Counter[str]
     files: Counter[str]
     one_core: float
+    lost: int = 0
+    unmet: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -102,16 +105,23 @@ def code_seen(
     return CodeSeen(of, files, sum((each.last_ns - each.first_ns) / each.period_ns for each in windows))
 
 
-def less_own(provenance: Provenance, seen: CodeSeen | None, fault: str | None, call_us: float) -> Provenance:
+def less_own(
+    provenance: Provenance, seen: CodeSeen | None, fault: str | None, call_us: float, fill_us: float = math.inf
+) -> Provenance:
     """`provenance` where the looks bear it out, else what they show of calls that take `call_us`; `fault` says why
-    there are none, or not all.
+    there are none. To fill the outputs once takes PyTorch `fill_us`.
     """
     if provenance.kind not in ("custom", "mixed"):
         return provenance
     if seen is None or seen.count < _LEAST_LOOKS:
         why = fault or f"there were {seen.count if seen else 0} looks, and it takes {_LEAST_LOOKS}"
         return replace(provenance, notes=(*provenance.notes, f"whose code its cores ran was not looked at: {why}"))
-    glue = _GLUE_SHARE + min(_GLUE_US / call_us, 1.0) + min(provenance.neutral_us / call_us, _MOST_NEUTRAL)
+    unmet = seen.unmet
+    if seen.lost > LIBRARY_SHARE * seen.count:
+        unmet = (*unmet, f"of the looks at what its cores ran {seen.lost} had no room beside {seen.count}: what they met is not known")
+    if unmet:
+        return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, *unmet))
+    glue = _GLUE_SHARE + min(_GLUE_US / call_us, 1.0) + min(provenance.neutral_us / call_us, _FILLINGS * fill_us / call_us, _MOST_NEUTRAL)
     unknown = seen.of[UNKNOWN]
     others = seen.of[LIBRARYS] + unknown
     framework = seen.of[PYTORCHS] + seen.of[PYTHONS]

@@ -15,10 +15,12 @@ import os
 import platform
 import struct
 import weakref
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from harness.attribution.code_regions import Look, Mapped
+from harness.device.core_balance import CoreBalance, MappedCode
 from harness.sandbox.descriptors import allow_descriptors
 
 # A look takes 2 to 5 µs of the thread that is looked at, and 16 in a virtual machine: of what is timed 0.02 to 0.2 %.
@@ -41,15 +43,20 @@ _WRITE = 2
 
 
 class CoreWatch:
-    """Looks at all threads of some processes, and of what they begin. `fault` says why there are none, or not all.
+    """Looks at all threads of some processes, and of what they begin. `fault` says why there are none.
 
-    `looks` and `mapped` grow with each `read`. `close` it.
+    `looks` and `mapped` grow with each `read`, and so do `lost`, how many of either had no room, and `unmet`, sentences on
+    what the looks cannot have met. `close` it.
     """
 
     def __init__(self, pids: Collection[int]) -> None:
         self.fault: str | None = None
         self.looks: list[Look] = []
         self.mapped: list[Mapped] = []
+        self.lost = 0
+        self.unmet: list[str] = []
+        self._balance = CoreBalance(pids)
+        self._code = MappedCode(pids)
         self._rare: list[io.FileIO] = []
         self._frequent: list[io.FileIO] = []
         self._rings: list[_Ring] = []
@@ -75,6 +82,13 @@ class CoreWatch:
         for ring in self._rings:
             for kind, body in ring.records():
                 self._note(kind, body)
+
+    def check(self) -> None:
+        """Hold what was noted so far against what the system says now of these processes: of their time, and of their code."""
+        self.read()
+        if self._rings and not self.unmet:
+            met = Counter(look.pid for look in self.looks)
+            self.unmet += [*self._balance.unmet(met), *self._code.moved(met, self.mapped)][:1]
 
     def close(self) -> None:
         """End all looks; what was read stays."""
@@ -126,7 +140,8 @@ class CoreWatch:
             (time_ns,) = struct.unpack_from("=Q", body, len(body) - 8)
             self.mapped.append(Mapped(time_ns, pid, begin, begin + length, name, is_writable=bool(protection & _WRITE)))
         elif kind == _LOST:
-            self.fault = "not all looks at what its cores ran could be kept"
+            (count,) = struct.unpack_from("=Q", body, 8)
+            self.lost += count
 
 
 def _opened(attributes: ctypes.Array[ctypes.c_char], thread: int, core: int) -> io.FileIO:

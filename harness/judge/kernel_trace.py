@@ -12,6 +12,7 @@ import functools
 import math
 import os
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,7 @@ from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.device_limits import DeviceLimits
 from harness.model.verdict import ReasonCode, Status
+from harness.protocol.layout import TensorSpec
 from harness.reference.reference_model import Reference
 from harness.timing.doubts import by_chance_us
 from harness.timing.timings import Timing
@@ -55,10 +57,14 @@ UNKNOWN = Provenance("unknown", None)
 # What CUPTI adds to each kernel of a recorded call (0.6 to 1.9 µs were seen on an H100), or to each launch where the host's
 # time is in the window.
 _EACH_US, _EACH_UNGATED_US = 2.5, 8.0
+# By the judge's own clock a recorded call may take so much longer than the recording says, or a share: it adds as much to
+# each of the harness's own steps as to a kernel.
+_BY_JUDGE_US, _BY_JUDGE_SHARE = 40.0, 0.05
 # Within a window that was queued ahead the GPU may stand idle for so long around its kernels, and so long between two.
 _IDLE_US, _IDLE_EACH_US = 10.0, 3.0
 _NOBODYS_SHARE = 0.05
 _TRIES = 3
+_FILLED = 5  # the first time the memory is new, as in a call
 _ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is given back
 
 
@@ -72,7 +78,8 @@ def trace(
     """
     if not limits.lists_kernels:
         traced = _trace_on_cpu(session, limits, reference, prepared, timing)
-        traced = code_regions.less_own(traced, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
+        seen, fault = session.code_watch.seen(reference, prepared.extensions)
+        traced = code_regions.less_own(traced, seen, fault, timing.time_us, _fill_us(reference.output_specs))
     else:
         traced = _trace_on_gpu(session, limits, reference, prepared, timing)
         if session.helped and traced.kind != "unknown":
@@ -115,7 +122,7 @@ def _trace_on_gpu(
             made = waiting.pop(0) if waiting else recorded_launches(
                 session, reference, prepared, held=held, lead_in=not timing.is_brief
             )
-            seen.append(_read(session, made, timing, limits, len(reference.output_specs), owners))
+            seen.append(_read(session, made, timing, limits, reference.output_specs, owners))
     except Failed as failure:
         return _untraced(failure)
     except Unproven as unproven:
@@ -159,18 +166,24 @@ def timed_windows(session: Session, made: Launches) -> list[Window]:
 
 
 def _read(
-    session: Session, made: Launches, timing: Timing, limits: DeviceLimits, outputs: int,
+    session: Session, made: Launches, timing: Timing, limits: DeviceLimits, output_specs: Sequence[TensorSpec],
     owners: Callable[[frozenset[str]], Owners],
 ) -> _Seen:
-    """What recorded launches show, which return so many `outputs` each. Raises Unproven."""
+    """What recorded launches show, which return outputs of these specs each. Raises Unproven."""
     every = timed_windows(session, made)
+    held = made.hidden is True
+    _check_steps(every, sum(spec.size_bytes for spec in output_specs))
+    outputs = len(output_specs)
     known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
-    kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=made.hidden is True) for window in every]
+    kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=held) for window in every]
     provenance = replace(
         least_of_calls(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
         launched=round(statistics.median(each.launched for each in kinds)),
     )
-    unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, provenance.launched)
+    # Kernels that run beside others add nothing; where the host launches them within the window, all do.
+    slowed = round(statistics.median(window.stretches for window in every)) if held else provenance.launched
+    unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, slowed)
+    unlike = unlike or (_unlike_judges(made, every, timing) if held else None)
     return _Seen(provenance, unlike, provenance.busy_us > timing.time_us)
 
 
@@ -182,12 +195,43 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     spans = [span for span in window.spans if span not in copied]
     busy = busy_us(window.spans)
     provenance = replace(kind_on_gpu([*spans, *window.late], owners), busy_us=busy, launched=len(window.spans))
-    each_us = _IDLE_EACH_US if held else _EACH_UNGATED_US
-    idle_us = window.open_us - busy - _IDLE_US - each_us * len(window.spans)
+    between_us = _IDLE_EACH_US * window.stretches if held else _EACH_UNGATED_US * len(window.spans)
+    idle_us = window.open_us - busy - _IDLE_US - between_us
     if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
         return provenance
     note = f"the GPU stood idle for {window.open_us - busy:.1f} of {window.open_us:.1f} µs of a call: who works meanwhile is not known"
     return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, note))
+
+
+def _check_steps(every: Sequence[Window], output_bytes: int) -> None:
+    """Nothing but the harness's steps runs before a window, and all of them after it. Raises Unproven."""
+    for window in every:
+        if window.early:
+            names = ", ".join(sorted({span.name for span in window.early})[:3])
+            raise Unproven(f"{names} ran between a launch's turn and its window, where nothing of it has business")
+        took_copy = window.copied_bytes >= output_bytes or window.has_copy_kernel
+        if not took_copy or window.filled_bytes < output_bytes:
+            raise Unproven(
+                f"of outputs of {output_bytes:,} bytes {window.copied_bytes:,} were copied and {window.filled_bytes:,} "
+                "written over behind a window: a step of the harness's was left out"
+            )
+
+
+def _unlike_judges(made: Launches, every: Sequence[Window], timing: Timing) -> str | None:
+    """A sentence when recorded launches took longer by the judge's own clock than the recording and the harness's steps say."""
+    steps_us, last = timing.typical_overhead_us, made.launches[-len(every):]
+    longer_us = [
+        launch.window_us - window.open_us for launch, window in zip(last, every) if launch.window_us is not None
+    ]
+    if steps_us is None or not longer_us:
+        return None
+    open_us, more_us = statistics.median(window.open_us for window in every), statistics.median(longer_us) - steps_us
+    if more_us <= max(_BY_JUDGE_US, _BY_JUDGE_SHARE * open_us):
+        return None
+    return (
+        f"its recorded calls took {open_us:.1f} µs by the recording's clock, and {more_us:.1f} µs more than that by the "
+        "judge's: whose kernels were timed is not known"
+    )
 
 
 def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels: int = 0) -> str | None:
@@ -249,6 +293,17 @@ def _trace_on_cpu(
     if alike:
         return middle_of_calls(alike)
     return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, unlike))
+
+
+def _fill_us(specs: Sequence[TensorSpec]) -> float:
+    """How long PyTorch takes on a CPU to fill outputs of these `specs`, in this process."""
+    outputs, times_us = [torch.empty(spec.shape, dtype=spec.torch_dtype) for spec in specs], []
+    for _ in range(_FILLED):
+        began_ns = time.perf_counter_ns()
+        for output in outputs:
+            output.fill_(1)
+        times_us.append((time.perf_counter_ns() - began_ns) / 1e3)
+    return statistics.median(times_us)
 
 
 def _profiled(session: Session, reference: Reference, prepared: Prepared) -> dict[str, Any]:

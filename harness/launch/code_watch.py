@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from harness.attribution.code_regions import CodeSeen, Window, code_seen
@@ -31,7 +32,7 @@ class CodeWatch:
         """Keep when the launches `made` at the sizes of `reference` were timed."""
         if self._watch is None:
             return
-        self._watch.read()
+        self._watch.check() if is_probe else self._watch.read()
         period_ns = OFTEN_NS if is_probe else RARELY_NS
         self._windows += [
             (reference, Window(each.opened_ns, each.opened_ns + round(each.time_us * 1e3), period_ns))
@@ -39,11 +40,18 @@ class CodeWatch:
         ]
 
     def seen(self, reference: Reference, own_files: Collection[Path]) -> tuple[CodeSeen | None, str | None]:
-        """Whose code it was in the calls at the sizes of `reference`; a sentence where that was not looked at, or not always."""
+        """Whose code it was in the calls at the sizes of `reference`; a sentence where that was not looked at."""
         if self._watch is None:
             return None, "its device is none"
+        self._watch.check()
         windows = [window for of, window in self._windows if of is reference]
-        return code_seen(self._watch.looks, self._watch.mapped, windows, [str(each) for each in own_files]), self._watch.fault
+        seen = code_seen(self._watch.looks, self._watch.mapped, windows, [str(each) for each in own_files])
+        return replace(seen, lost=self._watch.lost, unmet=tuple(self._watch.unmet)), self._watch.fault
+
+    def read(self) -> None:
+        """Take over what was noted, while a call lasts, so that there is room for more."""
+        if self._watch is not None:
+            self._watch.read()
 
     def close(self) -> None:
         """End all looks."""

@@ -25,6 +25,7 @@ LATE = "its queue was not full in time"  # of one that was then let go
 _POLL_S = 0.05
 # Of the launches of a segment whose flush and output are looked at, so many: each look takes milliseconds.
 _INSPECTED = 8
+_MOST_BYTES = 1 << 48
 _DRAWN = secrets.SystemRandom()
 
 
@@ -88,7 +89,9 @@ class LaunchConversation:
     def __init__(
         self, backend: Backend, channel: Channel, first: int, count: int, gate: bool, limit_s: float,
         death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False, words: Words = FORWARD,
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> None:
+        self._while_waiting = while_waiting
         self._backend, self._channel, self._death, self._words = backend, channel, death, words
         self._first, self._count, self._gate, self._limit_s = first, count, gate, limit_s
         self._early_s = early_s
@@ -132,6 +135,8 @@ class LaunchConversation:
                     if reply is not None:
                         self._replied_ns = time.perf_counter_ns()
                         return reply
+                else:
+                    self._while_waiting()
                 if self._gate_waits and time.monotonic() - began > GATE_PATIENCE_S:
                     self.hidden = False
                     self._release(0)
@@ -179,7 +184,7 @@ class LaunchConversation:
             return Launch(0.0, 0.0, wall_us, fault, values)
         beyond = report.get("beyond")
         if beyond is not None:
-            beyond = (int(beyond[0]), int(beyond[1]))
+            beyond = _bytes(beyond[0]), _bytes(beyond[1])
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
         reordered = report.get("reordered") is True
@@ -276,3 +281,10 @@ def _microseconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
         raise ValueError(f"a time of {value!r} was reported")
     return float(value)
+
+
+def _bytes(value: Any) -> int:
+    """A number of bytes as a worker reports it. Raises ValueError for one that no memory has: it stands in a reason."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_BYTES:
+        raise ValueError("a number of bytes was reported that is none")
+    return value

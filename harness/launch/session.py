@@ -291,7 +291,7 @@ class Session:
         first = self._sequence + 1
         return LaunchConversation(
             self.backend, self.child.channel, first, count, gate, limit_s,
-            partial(failures.death, self.child), early_s, inspect, words
+            partial(failures.death, self.child), early_s, inspect, words, self.code_watch.read
         )
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:

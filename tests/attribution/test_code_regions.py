@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,25 @@ def test_zeros_that_pytorch_fills_are_nobodys_up_to_half_of_a_call():
     assert less_own(CUSTOM, counted(70, pytorch=30), None, 1e4).kind == "mixed"
     claimed = Provenance("custom", 1.0, neutral_us=9500.0)
     assert less_own(claimed, counted(5, pytorch=95), None, 1e4).kind == "library"
+
+
+def test_what_pytorch_is_said_to_fill_is_no_more_than_twice_its_outputs():
+    claimed = Provenance("custom", 1.0, neutral_us=5000.0)
+    assert less_own(claimed, counted(60, pytorch=40), None, 1e4).kind == "custom"
+    assert less_own(claimed, counted(60, pytorch=40), None, 1e4, fill_us=200.0).kind == "mixed"
+    assert less_own(claimed, counted(85, pytorch=15), None, 1e4, fill_us=200.0).kind == "custom"
+
+
+@pytest.mark.parametrize(("lost", "kind"), [(0, "custom"), (5, "custom"), (6, "unknown"), (9000, "unknown")])
+def test_looks_that_had_no_room_may_have_met_anything(lost, kind):
+    found = less_own(CUSTOM, replace(counted(100), lost=lost), None, 1e4)
+    assert found.kind == kind
+    assert kind == "custom" or f"{lost} had no room beside 100" in found.notes[-1]
+
+
+def test_what_no_look_can_have_met_is_not_known():
+    found = less_own(CUSTOM, replace(counted(100), unmet=("a process was met by none",)), None, 1e4)
+    assert (found.kind, found.own_share, found.notes) == ("unknown", None, ("a process was met by none",))
 
 
 def test_the_row_says_what_was_met_and_where():

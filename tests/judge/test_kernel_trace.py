@@ -19,8 +19,9 @@ from harness.launch.conversation import Launch, Launches
 from harness.launch.failures import Failed
 from harness.model.device_limits import CPU, CUDA
 from harness.model.verdict import ReasonCode, Status
+from harness.protocol import recorder
 from harness.protocol.markers import Markers
-from harness.protocol.recorder import KERNEL
+from harness.protocol.recorder import FILL, KERNEL
 from harness.timing.timings import Timing
 
 MARKERS = Markers("k0", "k1")
@@ -67,23 +68,42 @@ def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_call_is(traced_us, ti
     assert (unlike_timed(traced_us, timing(timed_us), CPU) is not None) == is_unlike
 
 
-def made_of(*launches, hidden=True, gap_us=1.0, fault=None):
-    """Recorded launches of kernels (name, µs) with a gap between each two, as the recorder writes them down."""
+OUTPUT_BYTES = 4096
+
+
+def made_of(
+    *launches, hidden=True, gap_us=1.0, fault=None, early=(), beside=0, copied=OUTPUT_BYTES, filled=OUTPUT_BYTES, window_us=None
+):
+    """Recorded launches of kernels (name, µs) with a gap between each two, as the recorder writes them down; `early` ones
+    run before each window and `beside` of them with the first in it.
+    """
     ran, now_ns = [], 1_000_000
 
-    def kernel(name, time_us):
+    def kernel(name, time_us, kind=KERNEL, bytes=0):
         nonlocal now_ns
-        ran.append(Ran(KERNEL, len(ran) + 1, now_ns, now_ns + int(1e3 * time_us), name))
+        ran.append(Ran(kind, len(ran) + 1, now_ns, now_ns + int(1e3 * time_us), name, bytes=bytes))
         now_ns += int(1e3 * (time_us + gap_us))
 
     for kernels in launches:
-        for step in ("await_word", "apply_mask", "write_over", "add_up", MARKERS.opens):
+        for step in ("await_word", "apply_mask", "write_over", "add_up"):
             kernel(step, 1.0)
+        for each in early:
+            kernel(*each)
+        kernel(MARKERS.opens, 1.0)
+        ran.extend(
+            Ran(KERNEL, 1000 * (1 + now_ns) + number, now_ns + 1000 * number, now_ns + 1000 * number + 500, "tile")
+            for number in range(beside)
+        )
         for each in kernels:
             kernel(*each)
         kernel(MARKERS.closes, 1.0)
-    recording = Recording(ran, [Call(each.correlation) for each in ran], fault)
-    return Launches([Launch(1.0, 1.0, 1.0, None, [])] * len(launches), 1.0, hidden, [True] * len(launches), None, recording)
+        kernel("Memcpy", 1.0, recorder.COPY, copied)
+        kernel("Memset", 1.0, FILL, filled)
+    recording = Recording(
+        sorted(ran, key=lambda each: each.start_ns), [Call(each.correlation) for each in ran if each.kind == KERNEL], fault
+    )
+    launch = Launch(1.0, 1.0, 1.0, None, [], window_us=window_us)
+    return Launches([launch] * len(launches), 1.0, hidden, [True] * len(launches), None, recording)
 
 
 def tile(time_us, **how):
@@ -117,7 +137,7 @@ def traced(tmp_path, monkeypatch):
     """`traced(SESSION, wrong=…, recorded=…)`: what comes of a candidate that was timed at 100 µs."""
     path = tmp_path / "candidate.py"
     path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
-    reference = SimpleNamespace(draw=lambda: None, output_specs=(None,))
+    reference = SimpleNamespace(draw=lambda: None, output_specs=(SimpleNamespace(size_bytes=OUTPUT_BYTES),))
 
     def make(session, wrong=None, recorded=(), hidden=True):
         def decide(figures, reference, precision_class):
@@ -207,6 +227,47 @@ def test_a_gpu_that_waits_for_somebody_else_is_nobodys_work(traced, gap_us, hidd
     assert kind == "custom" or "the GPU stood idle" in found.notes[-1]
 
 
+@pytest.mark.parametrize(("kernel", "kind"), [(("prefetch", 20.0), "unknown"), (("step_aside", 2.0), "custom"), (("step_aside", 20.0), "unknown")])
+def test_nothing_of_a_candidates_runs_between_its_turn_and_its_window(traced, kernel, kind):
+    found = traced(Session(), recorded=[tile(97.0, early=[kernel])])
+    assert found.kind == kind
+    assert kind == "custom" or found.notes == (
+        f"its kernels are not known: {kernel[0]} ran between a launch's turn and its window, where nothing of it has business",
+    )
+
+
+@pytest.mark.parametrize(("left_out", "words"), [
+    ({"copied": 0}, "0 were copied and 4,096 written over"), ({"filled": 4095}, "4,096 were copied and 4,095 written over"),
+])
+def test_the_steps_of_the_harness_after_a_call_are_in_the_listing(traced, left_out, words):
+    found = traced(Session(), recorded=[tile(97.0, **left_out)])
+    assert found.kind == "unknown"
+    assert words in found.notes[-1]
+
+
+@pytest.mark.parametrize(("kernels", "takes_us", "beside", "kind"), [
+    (1, 97.0, 0, "custom"), (40, 4.0, 0, "custom"), (1, 200.0, 40, "unknown"), (1, 97.0, 40, "custom"),
+])
+def test_a_recorded_call_may_take_longer_for_kernels_that_run_one_after_another_and_for_no_others(
+    traced, kernels, takes_us, beside, kind
+):
+    made = [made_of(*[[("tile", takes_us)] * kernels] * 2, beside=beside) for _ in range(3)]
+    if kind == "unknown":
+        with pytest.raises(Failed, match="kept the GPU busy for 200.0 µs"):
+            traced(Session(*made))
+    else:
+        assert traced(Session(), recorded=made).kind == kind
+
+
+@pytest.mark.parametrize(("window_us", "kind"), [(None, "custom"), (150.0, "custom"), (188.0, "custom"), (195.0, "unknown")])
+def test_a_recording_whose_clock_is_slower_than_the_judges_is_no_launch_like_the_timed_ones(traced, monkeypatch, window_us, kind):
+    """The harness's steps take 50 µs after a timed call here, and a recorded one is said to take 99."""
+    monkeypatch.setattr(Timing, "typical_overhead_us", 50.0)
+    found = traced(Session(*[tile(97.0, window_us=window_us)] * 3))
+    assert found.kind == kind
+    assert kind == "custom" or "46.0 µs more than that by the judge's" in found.notes[-1]
+
+
 def test_a_process_of_its_own_on_the_gpu_makes_the_kind_unknown(traced):
     session = Session()
     session.helped = True
@@ -228,7 +289,7 @@ def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
     session = Session(listing)
     session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
-    found = trace(session, CPU, SimpleNamespace(draw=lambda: None), prepared, timing(1000.0))
+    found = trace(session, CPU, SimpleNamespace(draw=lambda: None, output_specs=()), prepared, timing(1000.0))
     assert found.kind == "unknown"
     assert found.notes == ("the profiler's listing could not be read",)
 
@@ -254,7 +315,7 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=())
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
@@ -268,7 +329,7 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
-    reference = SimpleNamespace(draw=lambda: None)
+    reference = SimpleNamespace(draw=lambda: None, output_specs=())
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     paused = {**on_a_cpu(0.99), "total_us": 9000.0}
     for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(3)], "unknown")):
@@ -289,7 +350,7 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=())
     session = Session(*[
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
     ])
