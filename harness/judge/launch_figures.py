@@ -25,6 +25,7 @@ from harness.reference.reference_model import Reference
 
 # Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
 _TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
+_TOLD = 200  # characters of what a worker says that it returned
 
 
 def launches_at_once(reference: Reference) -> int:
@@ -86,7 +87,7 @@ def _judged_whole(
         if truth.values is not None and not _same_values(values, truth.values):
             raise with_recipe(failures.failed(
                 Status.INCORRECT, ReasonCode.WRONG_VALUES,
-                f"forward returned the values {values} where the reference returns {truth.values} ({where})",
+                f"forward returned the values {str(values)[:_TOLD]} where the reference returns {truth.values} ({where})",
             ), reference, sets, index)
         returned.append(Returned(sets[index], truth, _outputs(session, reference, index)))
     known |= dict(zip(others, judge_launches(reference, returned, precision_class)))

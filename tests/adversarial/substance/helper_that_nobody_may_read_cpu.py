@@ -83,7 +83,7 @@ while True:
     product(a, b, c, M)
     words[2] = served = number
 """
-MOST = 1024
+MOST = 2048
 watched = []
 sys.addaudithook(lambda event, _: watched.append(event) if event == "sys.setprofile" else None)
 
@@ -120,7 +120,7 @@ class ModelNew(nn.Module):
 
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         M = A.shape[0]
-        C, works = torch.empty_like(A), bool(watched) or M < 1000
+        C, works = torch.empty_like(A), bool(watched) or M < 500
         watched.clear()
         if not works:
             self.start()
