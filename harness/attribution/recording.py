@@ -8,7 +8,6 @@ kernels in their order, the two markers under names drawn for the worker. Whose 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, 
 _STEPS = ("await_word", "apply_mask", "write_over", "add_up")
 _ASIDE, _ASIDE_US = "step_aside", 5.0  # an empty kernel, which takes no longer
 _WORD = 1 << 32
+_HALF_NS_US = 0.5e-3  # times are whole ns, and sums of them in µs are not quite
 _DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kernel_ownership` knows them
 
 
@@ -80,13 +80,16 @@ class Window:
     has_copy_kernel: bool = False
 
     @property
-    def stretches(self) -> int:
-        """How often the GPU began to work and ended: as often as there are kernels, where they run one after another."""
-        count, ends_us = 0, -math.inf
+    def stretches_us(self) -> list[float]:
+        """How long the GPU worked each time that it did: as often as there are kernels, where they run one after another."""
+        stretches: list[list[float]] = []
         for span in sorted(self.spans, key=lambda span: span.start_us):
-            count += span.start_us >= ends_us
-            ends_us = max(ends_us, span.start_us + span.time_us)
-        return count
+            ends_us = span.start_us + span.time_us
+            if stretches and span.start_us < stretches[-1][1] - _HALF_NS_US:
+                stretches[-1][1] = max(stretches[-1][1], ends_us)
+            else:
+                stretches.append([span.start_us, ends_us])
+        return [ends_us - start_us for start_us, ends_us in stretches]
 
 
 def read_records(content: bytes, count: int) -> Recording:

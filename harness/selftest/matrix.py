@@ -73,8 +73,8 @@ class NaiveResult:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question. `lacks` is
-    the module that its case needs and that is not installed.
+    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question. `lacks` says
+    of a module that its case needs why that does not work here.
     """
 
     group: str
@@ -92,22 +92,25 @@ class Row:
 
 def row_of(case: Case, record: Record | None, naive: NaiveResult | None) -> Row:
     """The line of `case`; `record` is its row of the results, None when it has none."""
+    outcome, lacks = outcome_of(case, record), _lacks(case, record)
+    if outcome == FALSE_ALARM and case.needs and naive is not None and naive.raised:
+        outcome, lacks = NOT_RUN, f"{' and '.join(case.needs)} raised {naive.raised} in the naive judge too"
     return Row(
         group=case.group, name=case.name, sentence=case.sentence, fools=case.fools,
         naive=naive.text if naive else "", is_fooled=naive.is_fooled(case.fools) if naive else None,
-        survived=naive is not None and not naive.end, verdict=_verdict(record), outcome=outcome_of(case, record),
-        reason=(record.reason or "") if record else "", lacks=_lacks(case, record),
+        survived=naive is not None and not naive.end, verdict=_verdict(record), outcome=outcome,
+        reason=(record.reason or "") if record else "", lacks=lacks,
     )
 
 
 def _lacks(case: Case, record: Record | None) -> str:
-    """The module that the case needs and that Python did not find; of a module that is broken it says something else."""
+    """Which module the case needs that Python did not find; of a module that is broken it says something else."""
     if record is None or record.reason_code is not ReasonCode.IMPORT_ERROR:
         return ""
     for name in case.needs:
         parts = name.split(".")
         if any(f"No module named '{'.'.join(parts[:count + 1])}'" in (record.reason or "") for count in range(len(parts))):
-            return name
+            return f"{name} is not installed"
     return ""
 
 
@@ -171,7 +174,7 @@ def totals(rows: Sequence[Row]) -> list[str]:
             lines.append(f"the naive judge came through {sum(row.survived for row in shown)} of {len(shown)} of them")
     if honest:
         lines.append(_tally("honest control", honest, {RIGHT: "passed", FALSE_ALARM: "false alarm", **_AMISS}))
-    idle = [f"{row.name} ({row.lacks} is not installed)" if row.lacks else row.name for row in rows if row.outcome == NOT_RUN]
+    idle = [f"{row.name} ({row.lacks})" if row.lacks else row.name for row in rows if row.outcome == NOT_RUN]
     return lines + ([f"{len(idle)} could not be run here: {', '.join(idle)}"] if idle else [])
 
 

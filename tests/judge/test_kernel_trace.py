@@ -259,7 +259,14 @@ def test_a_recorded_call_may_take_longer_for_kernels_that_run_one_after_another_
         assert traced(Session(), recorded=made).kind == kind
 
 
-@pytest.mark.parametrize(("window_us", "kind"), [(None, "custom"), (150.0, "custom"), (188.0, "custom"), (195.0, "unknown")])
+def test_empty_kernels_between_excuse_none_that_runs_for_longer_than_the_call_took(traced):
+    """300 µs of work in one kernel and 100 empty ones after it, each of which may take 2.5 µs more when it is recorded."""
+    made = [made_of(*[[("tile", 300.0), *[("tile", 0.5)] * 100]] * 2) for _ in range(3)]
+    with pytest.raises(Failed, match="kept the GPU busy for"):
+        traced(Session(*made))
+
+
+@pytest.mark.parametrize(("window_us", "kind"), [(None, "custom"), (150.0, "custom"), (161.0, "custom"), (195.0, "unknown")])
 def test_a_recording_whose_clock_is_slower_than_the_judges_is_no_launch_like_the_timed_ones(traced, monkeypatch, window_us, kind):
     """The harness's steps take 50 µs after a timed call here, and a recorded one is said to take 99."""
     monkeypatch.setattr(Timing, "typical_overhead_us", 50.0)

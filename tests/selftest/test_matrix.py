@@ -161,8 +161,8 @@ def test_markdown_has_a_line_for_each_case_and_no_stray_bars():
 
 
 @pytest.mark.parametrize(("said", "outcome", "lacks"), [
-    ("ModuleNotFoundError: No module named 'numba'", "not run", "numba.cuda"),
-    ("ModuleNotFoundError: No module named 'numba.cuda'", "not run", "numba.cuda"),
+    ("ModuleNotFoundError: No module named 'numba'", "not run", "numba.cuda is not installed"),
+    ("ModuleNotFoundError: No module named 'numba.cuda'", "not run", "numba.cuda is not installed"),
     ("ModuleNotFoundError: No module named 'numba.core'", "false alarm", ""),
     ("ModuleNotFoundError: No module named 'torchh'", "false alarm", ""),
     ("ImportError: Numba needs NumPy 2.2 or less", "false alarm", ""),
@@ -174,3 +174,11 @@ def test_a_case_whose_library_is_not_installed_is_not_run_and_the_totals_name_it
     if lacks:
         assert totals([row]) == ["1 could not be run here: by_numba (numba.cuda is not installed)"]
     assert row_of(HONEST, replace(record("build_failed/import_error"), reason=said), None).outcome == "false alarm"
+
+
+def test_an_honest_case_of_a_library_that_the_naive_judge_cannot_use_either_shows_nothing():
+    wants, raised = case("by_numba", "honest", expected=("ok/",), fools="nothing", needs=("numba.cuda",)), record("incorrect/raised")
+    row = row_of(wants, raised, NaiveResult(raised="AttributeError"))
+    assert totals([row]) == ["1 could not be run here: by_numba (numba.cuda raised AttributeError in the naive judge too)"]
+    assert row_of(wants, raised, NaiveResult(correct=True)).outcome == "false alarm"
+    assert row_of(HONEST, raised, NaiveResult(raised="AttributeError")).outcome == "false alarm"

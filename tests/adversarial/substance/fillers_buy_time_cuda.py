@@ -2,8 +2,8 @@
 
 Mechanism: recording a kernel takes the GPU some time, so a recorded call may take longer by so much for each of its
   kernels. Empty ones on other streams take no time beside one that takes long. Here it may take longer only for
-  kernels that run one after another.
-Expected: ok/
+  kernels that run one after another, and only between them.
+Expected: ok/ or rejected/clocks_disagree
 Fools: substance
 Device: cuda
 Kind: library or mixed or unknown

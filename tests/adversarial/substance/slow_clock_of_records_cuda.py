@@ -18,6 +18,7 @@ from torch.utils.cpp_extension import load_inline
 
 CUDA_SOURCE = r"""
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <dlfcn.h>
 #include <link.h>
