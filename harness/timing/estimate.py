@@ -23,7 +23,6 @@ def estimate(timing: Timing, settings: Settings) -> None:
     interim_checks = settings.interim_checks
     if len(timing.log_ratios) < 2:
         return
-    timing.refine()
     level = confidence_at(check_of(len(timing.log_ratios), interim_checks), interim_checks, settings.confidence)
     timing.confidence = settings.confidence
     timing.speedup = estimate_speedup(timing.ratios, level)

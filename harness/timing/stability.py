@@ -36,7 +36,7 @@ def check_evenness(timing: Timing, limits: DeviceLimits) -> None:
     half_us = _FASTER_MOST_SHARE * usual_us
     beside = [  # each launch, and what its segment says that it should take
         (time_us, median_high(segment) if len(segment) >= _SEVERAL else usual_us)
-        for candidate, *_ in timing.segments for segment in candidate for time_us in segment
+        for candidate in timing.segments for segment in candidate for time_us in segment
     ]
     apart_us = median_high([abs(time_us - own_us) for time_us, own_us in beside] or [0.0])
     least_us = min(max(_FASTER_SHARE * usual_us, _FASTER_LEAST_US, _FASTER_APART * apart_us), half_us)

@@ -58,7 +58,6 @@ def is_reached(timing: Timing, settings: Settings, elapsed_s: float, *, is_late:
 
 def _is_narrow(timing: Timing, settings: Settings) -> bool:
     """Whether the interval is narrow enough, or would hardly be narrower at the next interim check that is well ahead."""
-    timing.refine()
     confidence = confidence_at(0, settings.interim_checks, settings.confidence)
     width = width_for(settings.half_width, timing.shorter_us)
     if timing.is_pooled:
@@ -85,6 +84,5 @@ def is_in_doubt(timing: Timing, settings: Settings, limits: DeviceLimits, *, is_
     rounds = len(timing.log_ratios)
     if is_late or not 2 <= rounds < settings.interim_checks[0]:
         return False
-    timing.refine()
     level = confidence_at(0, settings.interim_checks, settings.confidence)
     return not is_known(estimate_speedup(timing.ratios, level), rounds, limits, settings.half_width)

@@ -10,7 +10,7 @@ from harness.launch.conversation import LATE, Launch, Launches
 from harness.timing.probes.result import ProbeResult
 from harness.timing.probes.schedule import Probe
 from harness.timing.stats import (
-    Interval, PooledBaseline, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, tukey_mclaughlin,
+    Interval, PooledBaseline, baselines_agree, log_ratio, may_be_processes, trimmed_mean, tukey_mclaughlin,
     typical_us,
 )
 
@@ -80,8 +80,7 @@ class Timing:
     log_ratios: list[float] = field(default_factory=list)
     in_worker_us: list[float] = field(default_factory=list)
     in_worker_log_ratios: list[float] = field(default_factory=list)
-    # Of each kept round the segments of the candidate, of the baseline and of the baseline in the worker.
-    segments: list[tuple[list[list[float]], ...]] = field(default_factory=list)
+    segments: list[list[list[float]]] = field(default_factory=list)  # of each kept round those of the candidate
     notes: list[str] = field(default_factory=list)
     forward_us: list[float] = field(default_factory=list)
     baseline_forward_us: list[float] = field(default_factory=list)
@@ -142,7 +141,7 @@ class Timing:
         candidate = [half.candidate_us for half in halves]
         baseline = [segment for half in halves for segment in half.of_baseline]
         in_worker = [half.in_worker_us for half in halves if half.in_worker_us]
-        self.segments.append((candidate, baseline, in_worker))
+        self.segments.append(candidate)
         self.log_ratios.append(log_ratio(candidate, baseline))
         if len(in_worker) == len(halves):
             self.in_worker_log_ratios.append(log_ratio(candidate, in_worker))
@@ -169,15 +168,6 @@ class Timing:
         nothing = Timing()
         for name in _OF_ROUNDS:
             setattr(self, name, getattr(nothing, name))
-
-    def refine(self) -> None:
-        """Work the log-ratios out anew from all rounds together, in which more is seen than in one."""
-        if not self.segments:
-            return
-        candidate, baseline, in_worker = zip(*self.segments)
-        self.log_ratios = log_ratios(candidate, baseline)
-        if len(self.in_worker_log_ratios) == len(self.segments):
-            self.in_worker_log_ratios = log_ratios(candidate, in_worker)
 
     def rounds_until(self, seconds: float) -> int | None:
         """How many rounds were kept up to the first that ended so late, or later; None before there is one."""

@@ -64,7 +64,7 @@ def test_without_a_speedup_there_is_nothing_to_be_known():
 
 def with_segments(*segments):
     """A timing of rounds with two of the `segments` of the candidate each."""
-    pairs = [(list(pair), [], []) for pair in zip(segments[::2], segments[1::2])]
+    pairs = [list(pair) for pair in zip(segments[::2], segments[1::2])]
     return Timing(candidate_us=[each for segment in segments for each in segment], segments=pairs)
 
 
