@@ -18,7 +18,6 @@ from harness.protocol.clocks.stopwatch import Stopwatch
 from harness.protocol.gate_kernel import Waiter
 from harness.protocol.markers import Closer
 from harness.protocol.masking import LateInputWriter, Mask
-from harness.protocol.output_placement import Placement, any_choice
 from harness.protocol.rotation import Rotation
 from harness.reference.inputs.sets import InputSet
 
@@ -46,7 +45,6 @@ class OwnLaunches:
         self._late_input_writer = LateInputWriter(cubin, words, 0)  # brings nothing, as in a worker nearly always
         self._closer = Closer(cubin)
         self._rotation = Rotation(cubin)
-        self._placement = Placement(device)
         self._stopwatch = stopwatch
         self._taken: list[torch.Tensor] = []
         self._end = 0  # the number of the last turn
@@ -62,7 +60,6 @@ class OwnLaunches:
         first = self._end + 1
         self._end = end = first + len(sets)
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
-        self._placement.hold([each.nbytes for each in self._taken], any_choice())
         cuda_driver.reset_persisting_l2()
         self._cache.draw_word()
         if gate:

@@ -23,7 +23,6 @@ from harness.launch.model_commands import HandedState, difference_of_states, loa
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.protocol.layout import region_bytes
-from harness.protocol.output_placement import any_choice
 from harness.reference.evidence import Evidence
 from harness.reference.evidence_collector import recipe_of
 from harness.reference.inputs.late_inputs import LateInputs
@@ -43,7 +42,6 @@ class Session:
         self.child, self.backend = child, backend
         self._load_timeout_s, self.launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
-        self._places = any_choice()
         self._prepared = False
         self.timer: str | None = None  # the worker's stopwatch, which is there before anything of a candidate's
         self._worker_pids: set[int] = set()
@@ -180,10 +178,6 @@ class Session:
         """Whether its calls so far took so long that two in one queue might not end within the limit."""
         return self._calls_s > _LONG_SHARE * self.launch_timeout_s * self._calls
 
-    def draw_places(self) -> None:
-        """Have the outputs and temporaries of the queues from now on elsewhere; of all of them alike."""
-        self._places = any_choice()
-
     def load_reference(self, reference: Reference) -> bool:
         """Have the worker construct the reference too, to be timed there; whether it could. Raises Failed."""
         command = reference_command(self.backend.arena, reference)
@@ -262,7 +256,7 @@ class Session:
 
     def _launch_command(self, sets: Sequence[InputSet]) -> dict[str, Any]:
         skeletons = [each.skeleton for each in sets]
-        return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "places": self._places, "synchronised": False}
+        return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "synchronised": False}
 
     def _prepare(
         self, sets: Sequence[InputSet], late_inputs: LateInputs | None, meanwhile: Callable[[], None] | None, *,

@@ -121,7 +121,6 @@ class SegmentRunner:
         if not gate or order[0] == "B":  # no queue of the worker's before the judge's own
             self._deferred.settle()
         drawn, own = self._take(), self._inputs_of_baseline(order)
-        self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
         self._backend.synchronize()
         return drawn, own
 

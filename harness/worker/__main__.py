@@ -211,7 +211,7 @@ class Worker:
         with self._broken_by_what_it_raises():
             with strictly() if is_eager else nullcontext():
                 reports, laps, host_us = launcher.queue(
-                    command["first"], command["inputs"], command["places"], synchronised=command["synchronised"]
+                    command["first"], command["inputs"], synchronised=command["synchronised"]
                 )
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)

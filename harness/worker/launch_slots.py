@@ -25,7 +25,6 @@ from harness.protocol.gpu_cache_flush import SUM_BYTES, GpuCacheFlush
 from harness.protocol.layout import TensorSpec
 from harness.protocol.markers import Closer, Markers
 from harness.protocol.masking import LateInputWriter, Mask
-from harness.protocol.output_placement import Placement
 from harness.protocol.recorder import open_recorder
 from harness.protocol.rotation import Rotation
 from harness.worker.output_guard import Guard
@@ -102,7 +101,6 @@ class CudaSlots(_Slots):
             cubin, written, read, cache_flush["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks
         )
         self._rotation = Rotation(cubin)
-        self._placement = Placement(self.device)
         self._default = torch.cuda.default_stream(self.device)
         self._guard = Guard(self.device, _LEGACY_STREAM)
         library = command["stopwatch"]
@@ -132,9 +130,8 @@ class CudaSlots(_Slots):
     def count_mail(self) -> None:
         self._flags.count_mail()
 
-    def before_queue(self, outputs: Sequence[TensorSpec] = (), places: int = 0) -> None:
-        """What comes before the launches of a queue, of which `outputs` are returned, into the `places` of a choice."""
-        self._placement.hold([spec.size_bytes for spec in outputs], places)
+    def before_queue(self) -> None:
+        """What comes before the launches of a queue."""
         # A candidate that raised the limit inside forward would wait there for the queue that waits for it.
         cuda_driver.forbid_persisting_l2()
         cuda_driver.reset_persisting_l2()
@@ -220,7 +217,7 @@ class CpuSlots(_Slots):
     def count_mail(self) -> None:
         """The judge waits for frames themselves."""
 
-    def before_queue(self, outputs: Sequence[TensorSpec] = (), places: int = 0) -> None:
+    def before_queue(self) -> None:
         """Nothing is queued on a CPU."""
 
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:

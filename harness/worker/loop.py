@@ -56,21 +56,20 @@ class Launcher:
         self._forward_laps: list[Any] = []
 
     def queue(
-        self, first: int, skeletons: list[Any], places: int = 0, *, synchronised: bool = False
+        self, first: int, skeletons: list[Any], *, synchronised: bool = False
     ) -> tuple[list[dict[str, Any]], list[Any], float]:
         """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
 
-        What they return lies in the `places` of that choice. With `synchronised` the device is waited for within each
-        call, as a model may do by itself. A forward that raises ends the queue there: its report holds the exception. The
-        host's time is that of one whole call only for a queue of one, where the device is waited for
-        before and after it.
+        With `synchronised` the device is waited for within each call, as a model may do by itself. A forward that raises
+        ends the queue there: its report holds the exception. The host's time is that of one whole call only for a queue of
+        one, where the device is waited for before and after it.
         """
         slots, reports, laps, host_us = self._slots, [], [], 0.0
         halves = self._forward_laps = []
         mark = None
         passes.notice_backward(self._model, lambda: halves.append(slots.stopwatch.stop(mark)))
         alone = len(skeletons) == 1
-        slots.before_queue(() if alone else self.layout.outputs, places)
+        slots.before_queue()
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
                 slots.wait_for_turn(first + index)

@@ -32,9 +32,6 @@ class ScriptedSession:
     def open(self, reference, count):
         self.opened.append(count)
 
-    def draw_places(self):
-        self._log.append(("places",))
-
     late_in_worker, in_workers = (), 0
     in_worker_us = None  # what the baseline takes in the worker; None where it cannot be constructed there
 
