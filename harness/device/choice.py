@@ -132,7 +132,14 @@ def why_no_gpu() -> str:
 
     if torch.version.cuda is None:
         return f"this PyTorch ({torch.__version__}) is built without CUDA"
-    return "PyTorch finds no usable NVIDIA GPU"
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return "CUDA_VISIBLE_DEVICES is set and empty, which hides every GPU"
+    try:
+        torch.cuda.init()
+        words = ""
+    except (RuntimeError, AssertionError) as error:
+        words = f" ({' '.join(str(error).split())[:200]})"
+    return f"PyTorch finds no usable NVIDIA GPU{words}"
 
 
 def device_lock(uuid: str | None) -> Lock:

@@ -137,9 +137,13 @@ class DeviceRun:
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._backend.kind), *candidates]
-        self._prestart.start_slow(entries, self._build_pool)
+        self.start_early(entries)
         self._to_come = list(entries)
         self.judge_each(WorkQueue(entries).alone(self._could_begin, is_slow_to_start, self._wait_for_one))
+
+    def start_early(self, entries: Iterable[Entry]) -> None:
+        """Start those among `entries` that take seconds to start; they are judged last."""
+        self._prestart.start_slow(entries, self._build_pool)
 
     def _could_begin(self, entry: Entry) -> bool:
         return self._fault_of(entry) is not None or self._build_pool.is_ready(entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from harness.judge.build_pool import BuildPool
 from harness.launch.worker_launcher import WorkerLauncher
@@ -46,7 +46,7 @@ class WorkerPrestart:
         starter.prestart(open_device=open_device)
         self._started.append((entry, starter))
 
-    def start_slow(self, entries: Collection[Entry], build_pool: BuildPool) -> None:
+    def start_slow(self, entries: Iterable[Entry], build_pool: BuildPool) -> None:
         """Start those among `entries` that take seconds of imports, long before their turn."""
         for entry in filter(is_slow_to_start, entries):
             self.start(entry, build_pool)

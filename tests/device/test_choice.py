@@ -59,6 +59,18 @@ def test_why_there_is_no_gpu_is_said_in_a_clause(monkeypatch, version, said):
     assert said in why_no_gpu()
 
 
+def test_what_pytorch_says_of_a_gpu_that_it_cannot_use_is_passed_on(monkeypatch):
+    def refuse():
+        raise RuntimeError("CUDA unknown error - this may be due to\n an incorrectly set up environment")
+
+    monkeypatch.setattr("torch.version.cuda", "13.0")
+    monkeypatch.setattr("torch.cuda.init", refuse)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert why_no_gpu().endswith("(CUDA unknown error - this may be due to an incorrectly set up environment)")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert why_no_gpu() == "CUDA_VISIBLE_DEVICES is set and empty, which hides every GPU"
+
+
 @pytest.mark.processes
 def test_one_device_has_one_lock_for_all_runs_of_the_machine(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

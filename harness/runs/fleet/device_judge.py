@@ -48,8 +48,8 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A job with its entries, candidates or the names of baselines; the builds that it needs by the file of the candidate;
-    and whether no compiler runs any more.
+    """A job with its entries, candidates or the names of baselines, and those that are to be started long before their turn;
+    the builds that it needs by the file of the candidate; and whether no compiler runs any more.
     """
 
     job: Job
@@ -169,7 +169,7 @@ def _asked_for(
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
     """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
 
-    One that followed is the same object when its turn comes: its worker has been started by it.
+    One that was named before is the same object when its turn comes: its worker has been started by it.
     """
     known: dict[int, Baseline | Candidate] = {}
     while True:
@@ -182,4 +182,5 @@ def _asked_for(
             number: known.get(number) or (BASELINES[entry] if isinstance(entry, str) else entry)
             for number, entry in delivery.entries.items()
         }
+        device_run.start_early(known.values())
         yield known[delivery.job.entry], known.get(delivery.job.following)

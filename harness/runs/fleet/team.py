@@ -12,6 +12,7 @@ from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import Builds
 from harness.judge.run import RunRequest, RunResult, ranked
 from harness.judge.work_queue import Job, WorkQueue
+from harness.judge.worker_prestart import is_slow_to_start
 from harness.model.baselines import BASELINES, Baseline, baselines_for
 from harness.model.candidate import Candidate
 from harness.model.device_limits import limits_of
@@ -75,6 +76,7 @@ class Team:
         self._last: dict[int, Record] = {}
         self._lost_once: dict[int, str] = {}  # over which entries a judge was lost, and how
         self._devices: dict[int, DeviceIdentity] = {}
+        self._starter: int | None = None  # the judge that starts early what takes seconds to start, and judges it last
         self._by_name = {each.name: each for each in request.candidates}
         self._builds = builds
 
@@ -114,10 +116,16 @@ class Team:
         own = self._request.problem.baseline
         if own is not None and not self._builds.is_ready(own):
             return None  # each judge judges it after its control, and holds all else against it
-        job = self._queue.next(number, self._is_ready, time.monotonic())
+        if self._starter not in self._queue.judges:
+            self._starter = number
+        job = self._queue.next(
+            number, lambda place: self._is_ready(place) and (number == self._starter or not self._is_slow(place)),
+            time.monotonic(), can_wait=self._is_slow,
+        )
         if job is None:
             return None
-        entries = {place: self._entries[place] for place in (job.entry, job.following) if place is not None}
+        early = filter(self._is_slow, self._queue.left) if number == self._starter else ()
+        entries = {place: self._entries[place] for place in (job.entry, job.following, *early) if place is not None}
         named = {place: each if isinstance(each, Candidate) else each.name for place, each in entries.items()}
         return Delivery(job, named, self._builds_for(job), self._builds.is_idle)
 
@@ -168,6 +176,9 @@ class Team:
     def finish(self, progress: Progress) -> RunResult:
         """Rank what there is."""
         return ranked(self._files, self._request.problem, progress)
+
+    def _is_slow(self, place: int) -> bool:
+        return is_slow_to_start(self._entries[place])
 
     def _is_ready(self, place: int) -> bool:
         entry = self._entries[place]
