@@ -5,17 +5,24 @@ A toolchain is known by its versions; everything else that was read decides whet
 
 from __future__ import annotations
 
+import functools
+import os
 import re
+import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build.toolchain import cuda_home
+from harness.build.toolchain import cuda_home, find_host_compiler
 
 _SYSTEM = ("/usr/include", "/usr/lib", "/usr/local/cuda")
+# Where a compiler looks because somebody told it to, and what is not a compiler's though it lies beside one.
+_TOLD_BY = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+_EVERYBODYS = (Path("/"), Path("/usr"), Path("/usr/local"))
+_SEARCH_LIST = re.compile(r"^#include <\.\.\.> search starts here:\n(.*?)^End of search list", re.MULTILINE | re.DOTALL)
 
 
 def files_of_rule(rule: str) -> set[str]:
@@ -40,6 +47,8 @@ def local(paths: Iterable[str], folder: Path, nvcc: str | None) -> set[str]:
     left_out = [str(folder.resolve()), sysconfig.get_paths()["include"], *_SYSTEM, *cpp_extension.include_paths()]
     if nvcc is not None:
         left_out += [folder for home in (cuda_home(nvcc), Path(nvcc).resolve().parent.parent) for folder in _cudas_own(home)]
+    named = (find_host_compiler(), shutil.which("g++"), *map(os.environ.get, ("CC", "NVCC_CCBIN")))
+    left_out += [folder for compiler in dict.fromkeys(filter(None, named)) for folder in _compilers_own(compiler)]
     roots = tuple(f"{Path(each).resolve()}/" for each in left_out)
     real_paths = {str(Path(path).resolve()) for path in paths}
     return {path for path in real_paths if not path.startswith(roots)}
@@ -53,3 +62,30 @@ def _cudas_own(home: str | Path) -> list[str]:
     if not any([*Path(home).glob(f"{place}/cuda_runtime.h")] for place in ("include", "targets/*/include")):
         return []
     return [str(Path(home, name)) for name in ("include", "targets", "nvvm")]
+
+
+@functools.lru_cache
+def _compilers_own(compiler: str) -> tuple[str, ...]:
+    """The folders with the headers that came with a host compiler, wherever that is installed; none where it does not say.
+
+    /usr/local/include, where it looks as well, has what others put there.
+    """
+    compiler = os.path.join(compiler, "g++") if os.path.isdir(compiler) else compiler  # as nvcc takes $NVCC_CCBIN
+    told = {name: value for name, value in os.environ.items() if name not in _TOLD_BY} | {"LC_ALL": "C"}
+    words = [compiler, "-E", "-v", "-x", "c++", os.devnull]
+    try:
+        said = subprocess.run(words, env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    searched = _SEARCH_LIST.search(said.stderr)
+    home = Path(shutil.which(compiler) or compiler).resolve().parent.parent
+    return tuple(_came_with(home, searched[1].splitlines() if searched else []))
+
+
+def _came_with(home: Path, searched: Iterable[str]) -> Iterator[str]:
+    """Those of the folders `searched` that a compiler in `home` brought: below it, or where only compilers have headers."""
+    for line in searched:
+        folder = Path(os.path.normpath(line.strip()))
+        below_home = home not in _EVERYBODYS and folder.resolve().is_relative_to(home)
+        if below_home or "c++" in folder.parts or "/lib/gcc" in str(folder) or "/lib/clang" in str(folder):
+            yield str(folder)
