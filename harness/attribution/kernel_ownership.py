@@ -140,6 +140,18 @@ class Owners(NamedTuple):
 
     of: Mapping[str, tuple[str, str]]
     packages: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> list[str]:
+        """The names that are the candidate's own."""
+        return [name for name, (owner, _) in self.of.items() if owner == "own"]
+
+    def without(self, others: Mapping[str, str]) -> Owners:
+        """These, but of the names of `others` nobody knows whose they are; each has a reason."""
+        unknown = {name: ("unknown", "") for name in others}
+        notes = tuple(f"{bare_name(name)} {why}: whose it is is not known" for name, why in sorted(others.items()))
+        return self._replace(of={**self.of, **unknown}, notes=(*self.notes, *notes))
 
 
 def owners_of(
@@ -168,7 +180,7 @@ def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
     traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
     alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
     provenance = Provenance(
-        "unknown", None, traced, (*_notes(traced), *_told_of(owners.packages)), sum(alone_us.values()),
+        "unknown", None, traced, (*_notes(traced), *_told_of(owners.packages), *owners.notes), sum(alone_us.values()),
     )
     total_us = provenance.busy_us - alone_us["driver"]
     if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:

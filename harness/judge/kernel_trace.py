@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness.attribution import code_regions
+from harness.attribution.carried_code import carries_code
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
     Owners,
@@ -65,6 +66,7 @@ _IDLE_US, _IDLE_EACH_US = 10.0, 3.0
 _NOBODYS_SHARE = 0.05
 _TRIES = 3
 _FILLED = 5  # the first time the memory is new, as in a call
+_CARRIED = "may be machine code that its source carries as bytes, whatever its text says"
 _ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is given back
 
 
@@ -113,7 +115,12 @@ def _trace_on_gpu(
 
     @functools.cache  # nearly always the same names
     def owners(names: frozenset[str]) -> Owners:
-        return owners_of(names, gather(prepared.extensions, prepared.triton_cache, source, sorted(names)))
+        owners = owners_of(names, gather(prepared.extensions, prepared.triton_cache, source, sorted(names)))
+        return owners.without(dict.fromkeys(owners.own, _CARRIED) if carries() else {})
+
+    @functools.cache
+    def carries() -> bool:
+        return carries_code(source.read_text(encoding="utf-8", errors="replace"))
 
     waiting = [made for made in timing.recorded if (made.hidden is True) == held]
     seen: list[_Seen] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from types import SimpleNamespace
 
@@ -136,10 +137,12 @@ class Session:
 def traced(tmp_path, monkeypatch):
     """`traced(SESSION, wrong=…, recorded=…)`: what comes of a candidate that was timed at 100 µs."""
     path = tmp_path / "candidate.py"
-    path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
+    kernel = 'SOURCE = "__global__ void tile(float* x) {}"\n'
     reference = SimpleNamespace(draw=lambda: None, output_specs=(SimpleNamespace(size_bytes=OUTPUT_BYTES),))
 
-    def make(session, wrong=None, recorded=(), hidden=True):
+    def make(session, wrong=None, recorded=(), hidden=True, text=""):
+        path.write_text(kernel + text)
+
         def decide(figures, reference, precision_class):
             if wrong is not None:
                 raise wrong
@@ -273,6 +276,15 @@ def test_a_recording_whose_clock_is_slower_than_the_judges_is_no_launch_like_the
     found = traced(Session(*[tile(97.0, window_us=window_us)] * 3))
     assert found.kind == kind
     assert kind == "custom" or "46.0 µs more than that by the judge's" in found.notes[-1]
+
+
+def test_kernels_of_a_source_that_carries_bytes_are_nobodys(traced, tmp_path):
+    session = Session()
+    assert traced(session, recorded=[tile(97.0)]).kind == "custom"
+    code = random.Random(1).randbytes(3000)
+    found = traced(session, recorded=[tile(97.0)], text=f"CODE = {code!r}\n")
+    assert (found.kind, found.own_share) == ("unknown", None)
+    assert "tile may be machine code that its source carries as bytes" in found.notes[-1]
 
 
 def test_a_process_of_its_own_on_the_gpu_makes_the_kind_unknown(traced):

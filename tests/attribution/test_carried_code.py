@@ -1,0 +1,41 @@
+"""What in a source may be machine code, and what is text."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import pytest
+
+from harness.attribution.carried_code import carries_code
+from harness.model.paths import REPOSITORY
+
+CODE = random.Random(1).randbytes(3000)
+LINES = base64.encodebytes(CODE).decode()
+WRITTEN = sorted([*(REPOSITORY / "candidates").glob("*/*.py"), *(REPOSITORY / "tests" / "adversarial").glob("*/*.py")])
+
+
+@pytest.mark.parametrize("source", [
+    f"CODE = {CODE!r}",
+    f"CODE = {base64.b64encode(CODE).decode()!r}",
+    f"CODE = '''{LINES}'''",
+    f"CODE = {CODE.hex()!r}",
+    f"CODE = {list(CODE)!r}",
+    f"CODE = {[int.from_bytes(CODE[at:at + 8], 'little') for at in range(0, 3000, 8)]!r}",
+    f"CODE = {hex(int.from_bytes(CODE, 'little'))}",
+    f"CODE = {' + '.join(map(repr, LINES.split()))}",
+    f"def f():\n    return {dict(enumerate(LINES.split()))!r}",
+    "not Python at all",
+], ids=["bytes", "base64", "lines", "hex", "numbers", "words", "one number", "added up", "in a dictionary", "no Python"])
+def test_bytes_in_any_form_are_seen(source):
+    assert carries_code(source)
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+def test_of_this_repositorys_candidates_two_cheats_carry_code_and_no_other(path):
+    carries = path.stem.startswith("cubin_") or path.stem == "syntax_error"
+    assert carries_code(path.read_text(encoding="utf-8")) == carries
+
+
+def test_a_table_of_a_hundred_numbers_is_none():
+    assert not carries_code(f"TABLE = {[random.Random(2).random() for _ in range(100)]!r}\nSIZES = {list(range(500))!r}")
