@@ -109,7 +109,7 @@ def ray_nodes(gpus: int) -> Iterator[str]:
     """A Ray cluster of so many nodes on this machine, each with one GPU; yields its address."""
     from ray.cluster_utils import Cluster
 
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    visible = list(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
     names = visible if len(visible) >= gpus else [str(index) for index in range(gpus)]
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0, "include_dashboard": False})
     try:
