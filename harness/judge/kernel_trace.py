@@ -179,7 +179,6 @@ def _read(
     """What recorded launches show, which return outputs of these specs each. Raises Unproven."""
     every = timed_windows(session, made)
     held = made.hidden is True
-    _check_steps(every, sum(spec.size_bytes for spec in output_specs))
     outputs = len(output_specs)
     known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
     kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=held) for window in every]
@@ -187,6 +186,9 @@ def _read(
         least_of_calls(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
         launched=round(statistics.median(each.launched for each in kinds)),
     )
+    fault = _step_left_out(every, sum(spec.size_bytes for spec in output_specs))
+    if fault is not None and provenance.kind != "library":
+        provenance = _unknown(provenance, f"its kernels are not known: {fault}")
     # Kernels that run beside others add nothing; where the host launches them within the window, all do.
     slowed = round(statistics.median(len(window.stretches_us) for window in every)) if held else provenance.launched
     unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, slowed)
@@ -211,18 +213,19 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, note))
 
 
-def _check_steps(every: Sequence[Window], output_bytes: int) -> None:
-    """Nothing but the harness's steps runs before a window, and all of them after it. Raises Unproven."""
+def _step_left_out(every: Sequence[Window], output_bytes: int) -> str | None:
+    """A clause where more than the harness's steps runs before a window, or not all of them after it."""
     for window in every:
         if window.early:
             names = ", ".join(sorted({span.name for span in window.early})[:3])
-            raise Unproven(f"{names} ran between a launch's turn and its window, where nothing of it has business")
+            return f"{names} ran between a launch's turn and its window, where nothing of it has business"
         took_copy = window.copied_bytes >= output_bytes or window.has_copy_kernel
         if not took_copy or window.filled_bytes < output_bytes:
-            raise Unproven(
+            return (
                 f"of outputs of {output_bytes:,} bytes {window.copied_bytes:,} were copied and {window.filled_bytes:,} "
                 "written over behind a window: a step of the harness's was left out"
             )
+    return None
 
 
 def _unlike_judges(made: Launches, every: Sequence[Window], timing: Timing) -> str | None:

@@ -159,13 +159,14 @@ class FakeBackend:
 
     def end_recording(self) -> Recording:
         ran, self._recorded = self._recorded, None
-        return Recording(ran, [Call(each.correlation) for each in ran])
+        return Recording(ran, [Call(each.correlation) for each in ran if each.kind == KERNEL])
 
-    def ran(self, name: str, took_us: float = 0.0, began_us: float = 0.0) -> None:
-        """Record a kernel, if that is asked for, which began so long ago."""
+    def ran(self, name: str, took_us: float = 0.0, began_us: float = 0.0, kind: int = KERNEL, moved_bytes: int = 0) -> None:
+        """Record a kernel, if that is asked for, which began so long ago; or a copy or fill of so many bytes."""
         if self._recorded is not None:
             began_ns = self.clock.perf_counter_ns() - round(1e3 * began_us)
-            self._recorded.append(Ran(KERNEL, len(self._recorded) + 1, began_ns, began_ns + round(1e3 * took_us), name))
+            ended_ns = began_ns + round(1e3 * took_us)
+            self._recorded.append(Ran(kind, len(self._recorded) + 1, began_ns, ended_ns, name, bytes=moved_bytes))
 
     def processes(self) -> set[int]:
         return set()

@@ -32,6 +32,7 @@ from harness.protocol.digest import digest_of_tensor
 from harness.protocol.frames import ChannelClosed, FrameTimeout
 from harness.protocol.layout import TensorSpec, dtype_name
 from harness.report.progress import NullProgress
+from harness.protocol.recorder import COPY, FILL
 from harness.results.record import Record
 from harness.sandbox.strongest import Sandbox
 from harness.worker import outputs
@@ -210,7 +211,10 @@ class FakeWorker:
         for name, share in self.script.kernels:
             self.backend.ran(name, share * busy_us, -at_us)
             at_us += share * busy_us
-        self.backend.ran(self.backend.markers.closes, 0.0, -max(time_us, busy_us))
+        ended_us = max(time_us, busy_us)
+        self.backend.ran(self.backend.markers.closes, 0.0, -ended_us)
+        for name, kind in (("Memcpy", COPY), ("Memset", FILL)):  # its outputs are copied and written over
+            self.backend.ran(name, 0.0, -ended_us, kind, self.backend.outboxes[0].numel())
 
     def _time_us(self, is_eager: bool) -> float:
         if is_eager:
