@@ -20,6 +20,7 @@ from harness.sandbox import processes
 # Looks come at least so often of the time that a thread has a core, and a process that had less time may be met by none.
 _PERIOD_S = 0.01
 _LEAST_S, _LEAST_SHARE = 0.3, 0.5
+_LEAST_WITHOUT_S = 0.1  # of one that was met by no look at all
 _TICKS_S = 1 / os.sysconf("SC_CLK_TCK")
 _PRESENT, _OF_A_FILE = 1 << 63, 1 << 61  # of an entry of /proc/PID/pagemap
 _ENTRY_BYTES, _PAGE_BYTES = 8, os.sysconf("SC_PAGESIZE")
@@ -72,7 +73,7 @@ class MappedCode:
 
 
 def _sentence(had_s: float, count: int) -> Iterator[str]:
-    if had_s > _LEAST_S and count < _LEAST_SHARE * had_s / _PERIOD_S:
+    if had_s > (_LEAST_S if count else _LEAST_WITHOUT_S) and count < _LEAST_SHARE * had_s / _PERIOD_S:
         yield f"a process that it began had a core for {had_s:.1f} s and was met by {count} looks: what it did is not known"
 
 

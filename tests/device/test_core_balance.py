@@ -12,6 +12,7 @@ from collections import Counter
 
 import pytest
 
+from harness.device import core_balance
 from harness.device.core_balance import CoreBalance, MappedCode
 from harness.device.core_watch import CoreWatch
 
@@ -113,3 +114,13 @@ def test_code_must_lie_in_memory_as_it_came(begun, tmp_path, how, words):
     watch.close()
     assert [words in each for each in sentences] == ([True] if words else [])
     assert own.stat().st_size > mmap.PAGESIZE
+
+
+@pytest.mark.parametrize(("had_s", "count", "is_told"), [
+    (0.09, 0, False), (0.15, 0, True), (0.15, 1, False), (0.29, 1, False), (0.4, 19, True), (0.4, 21, False),
+])
+def test_a_process_that_was_met_by_no_look_at_all_is_told_sooner(monkeypatch, had_s, count, is_told):
+    times_s = iter([(0.0, 0.0), (had_s, 0.0)])
+    monkeypatch.setattr(core_balance, "_had_s", lambda pid: next(times_s))
+    monkeypatch.setattr(core_balance.processes, "descendants", lambda *pids: [])
+    assert bool(list(CoreBalance([7]).unmet({7: count}))) == is_told
