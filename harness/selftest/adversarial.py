@@ -75,9 +75,10 @@ class _Round:
 
 def run_corpus(
     cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress, link: Link | None = None,
-    wait_s: float | None = None,
+    wait_s: float | None = None, *, with_naive: bool = True,
 ) -> Findings:
-    """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and naively, each on one of them.
+    """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and `with_naive` also naively, each on one
+    of them.
 
     On the devices of a cluster instead where there is a `link` to one; the naive judge is asked on one machine alone.
     Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `device.lock`
@@ -104,7 +105,7 @@ def run_corpus(
         controls = [record for record in result.records if record.role == "baseline"]
         rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
-    naive = {} if link else _ask_naive_judge(rounds, device_kind, progress, wait_s)
+    naive = {} if link or not with_naive else _ask_naive_judge(rounds, device_kind, progress, wait_s)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
     return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
 

@@ -163,10 +163,11 @@ def totals(rows: Sequence[Row]) -> list[str]:
     lines = []
     if cheats:
         lines.append(_tally("cheat", cheats, {CAUGHT: "caught", MISSED: "MISSED", **_AMISS}))
-        fooled = [row for row in cheats if row.is_fooled]
-        rest = [row.name for row in cheats if row.is_fooled is False]
-        lines.append(f"the naive judge took {len(fooled)} of {len(cheats)} at their word"
-                     + (f"; not {', '.join(rest)}" if rest else ""))
+        shown = [row for row in cheats if row.naive]
+        fooled = [row for row in shown if row.is_fooled]
+        rest = [row.name for row in shown if row.is_fooled is False]
+        lines += [f"the naive judge took {len(fooled)} of {len(shown)} at their word"
+                  + (f"; not {', '.join(rest)}" if rest else "")] if shown else []
     if faults:
         lines.append(_tally("fault", faults, {RIGHT: "right", MISSED: "passed as ok", **_AMISS}))
         shown = [row for row in faults if row.naive]

@@ -107,3 +107,12 @@ def test_a_mistake_is_one_line_and_an_exit_code(tmp_path, words, code, said):
     assert ended.returncode == code, ended.stderr
     assert said in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_without_the_naive_judge_its_column_is_empty_and_nothing_is_said_of_it(tmp_path):
+    ended = selftest(tmp_path, "--adversarial", "--no-naive", "--device", "cpu", "--only", CHEAT, "--out", tmp_path / "out")
+    assert ended.returncode == 0, ended.stdout
+    assert "1 cheat: 1 caught\n" in ended.stdout
+    assert "the naive judge" not in ended.stdout + ended.stderr
+    wrong = selftest(tmp_path, "--no-naive", "--device", "cpu")
+    assert (wrong.returncode, "about the corpus" in wrong.stderr) == (2, True)

@@ -161,6 +161,9 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
     )
     add_devices(selftest)
     selftest.add_argument(
+        "--no-naive", action="store_true", help="do not ask the naive judge beside, which takes as long again"
+    )
+    selftest.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
     )
     selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")

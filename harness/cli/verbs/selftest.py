@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
         if value and not options.adversarial:
             raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
+    if options.no_naive and not options.adversarial:
+        raise InputError("--no-naive is about the corpus", hint="Type selftest --adversarial --no-naive")
     if options.adversarial and options.config != "quick":
         raise InputError("--config is about eager against itself", hint="Type selftest --config default")
     if options.repeat < 1 or (options.repeat > 1 and options.adversarial):
@@ -110,7 +112,9 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
             link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
-        findings = run_corpus(cases, devices, options.out, progress, link, options.wait)
+        findings = run_corpus(
+            cases, devices, options.out, progress, link, options.wait, with_naive=not options.no_naive
+        )
     kept = matrix.keep(findings.rows, findings.controls[0], findings.folder, whole=not (options.only or options.skip))
     if options.write:
         matrix.write(options.write, kept)
