@@ -58,6 +58,7 @@ def judge(settings, monkeypatch):
             attempt(reference.memory)
 
         monkeypatch.setattr(attempts, "evaluate", evaluated)
+        monkeypatch.setattr(attempts.gc, "collect", lambda: 0)  # 50 times, over all that a suite's process holds
         monkeypatch.setattr(attempts, "conclude", lambda *what: None)
         prepared = Prepared("one", "/c/one.py", {}, (), None, "fp32", "torch", is_baseline=is_baseline)
         found = judge._judge_once(prepared, [lambda: None], lambda text: None)
