@@ -1,8 +1,8 @@
 """Whether a source carries what may be machine code: long text, in its constants, that no language has.
 
 A kernel that was compiled while the candidate ran is told to be its own by its text alone, and so is machine code under its
-name that somebody else compiled. That has to come from somewhere, and a candidate reads its own file and little else.
-This is a second line: whoever spells code out as prose gets by.
+name that somebody else compiled. That has to come from somewhere, and most candidates are one file. This is a second line:
+whoever spells code out as prose, or has it in a file beside, gets by.
 """
 
 from __future__ import annotations

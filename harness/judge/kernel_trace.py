@@ -143,7 +143,7 @@ def _trace_on_gpu(
             f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {least.busy_us:.1f} µs, and "
             f"so in each of {len(seen)} recorded segments with right outputs",
         )
-    return replace(least, kind="unknown", own_share=None, notes=(*least.notes, seen[-1].unlike))
+    return _unknown(least, seen[-1].unlike)
 
 
 def _untraced(failure: Failed) -> Provenance:
@@ -210,7 +210,7 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
         return provenance
     note = f"the GPU stood idle for {window.open_us - busy:.1f} of {window.open_us:.1f} µs of a call: who works meanwhile is not known"
-    return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, note))
+    return _unknown(provenance, note)
 
 
 def _step_left_out(every: Sequence[Window], output_bytes: int) -> str | None:
@@ -318,7 +318,7 @@ def _trace_on_cpu(
                 return provenance
     if alike:
         return middle_of_calls(alike)
-    return replace(provenance, kind="unknown", own_share=None, notes=(*provenance.notes, unlike))
+    return _unknown(provenance, unlike)
 
 
 def _fill_us(specs: Sequence[TensorSpec]) -> float:
