@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Recording
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
@@ -115,6 +116,9 @@ class Backend(Protocol):
 
     def end_recording(self) -> Recording:
         """What was recorded since; all of the launches are over."""
+
+    def loaded_code(self) -> LoadedCode:
+        """The machine code that the worker has loaded into a GPU so far."""
 
     def slots_unchanged(self, sets: Sequence[InputSet]) -> Sequence[bool]:
         """Of the slot of each set whether it still holds what it was filled with.

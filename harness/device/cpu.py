@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Recording
 from harness.device import clflush, reference_rates
 from harness.device.backend import CacheFlushed, LaunchReached, LocalTimes
@@ -149,6 +150,9 @@ class CpuBackend:
 
     def end_recording(self) -> Recording:
         return Recording(fault="nothing is recorded on a CPU")
+
+    def loaded_code(self) -> LoadedCode:
+        return LoadedCode((), is_whole=True)
 
     def processes(self) -> set[int] | None:
         return None

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Recording
 from harness.build.toolchain import find_host_compiler
 from harness.device import reference_rates
@@ -212,6 +213,9 @@ class CudaBackend:
 
     def end_recording(self) -> Recording:
         return self._recorder.end()
+
+    def loaded_code(self) -> LoadedCode:
+        return self._recorder.loaded_code()
 
     def poll(self, channel: Channel, timeout_s: float) -> LaunchReached | CacheFlushed | dict[str, Any] | None:
         deadline = time.perf_counter() + timeout_s

@@ -10,9 +10,10 @@ import ctypes
 import time
 from typing import Any
 
+from harness.attribution.loaded_code import LoadedCode, read_modules
 from harness.attribution.recording import Recording, Unproven, read_records
 from harness.protocol.arena import Arena
-from harness.protocol.recorder import HEAD, REACHED_BYTE, REGION_BYTES, WANTED_BYTE
+from harness.protocol.recorder import HEAD, MODULES_BYTES, REACHED_BYTE, RECORDS_BYTES, REGION_BYTES, WANTED_BYTE
 
 # CUPTI takes seconds at most to begin, which it does while a candidate is loaded, and milliseconds from then on.
 _FIRST_PATIENCE_S, _PATIENCE_S = 20.0, 2.0
@@ -54,14 +55,22 @@ class KernelRecorder:
         self._ask(odd=False)
         if self._fault is not None:
             return Recording(fault=self._fault)
-        _, _, _, _, _, records, cut, dropped, size_bytes = self._head()
+        _, _, _, _, _, records, cut, dropped, size_bytes, *_ = self._head()
         if cut or dropped:
             return Recording(fault=f"{cut or dropped} records had no room")
-        content = self._region[HEAD.size : HEAD.size + size_bytes].numpy().tobytes()
+        content = self._region[HEAD.size : min(HEAD.size + size_bytes, RECORDS_BYTES)].numpy().tobytes()
         try:
             return read_records(content, records)
         except Unproven as unproven:
             return Recording(fault=str(unproven))
+
+    def loaded_code(self) -> LoadedCode:
+        """The machine code that the worker has loaded into the GPU so far."""
+        *_, modules, untaken, size_bytes = self._head()
+        if self._fault is not None or size_bytes > MODULES_BYTES:
+            return LoadedCode((), is_whole=False)
+        content = self._region[RECORDS_BYTES : RECORDS_BYTES + size_bytes].numpy().tobytes()
+        return read_modules(content, modules, is_whole=untaken == 0)
 
     def _ask(self, *, odd: bool) -> None:
         if self._fault is not None:

@@ -35,6 +35,7 @@ from harness.attribution.kernel_ownership import (
     owners_of,
 )
 from harness.attribution.linked_symbols import foreign_functions
+from harness.attribution.loaded_code import not_of_the_build
 from harness.attribution.permitted_symbols import is_permitted
 from harness.attribution.recording import Unproven, Window, windows
 from harness.attribution.symbols import gather
@@ -116,7 +117,11 @@ def _trace_on_gpu(
     @functools.cache  # nearly always the same names
     def owners(names: frozenset[str]) -> Owners:
         owners = owners_of(names, gather(prepared.extensions, prepared.triton_cache, source, sorted(names)))
-        return owners.without(dict.fromkeys(owners.own, _CARRIED) if carries() else {})
+        if carries():
+            return owners.without(dict.fromkeys(owners.own, _CARRIED))
+        built = [name for name in owners.own if owners.of[name][1] == "extension"]
+        backend = session.backend
+        return owners.without(not_of_the_build(built, backend.loaded_code(), prepared.extensions, backend.identity.sm))
 
     @functools.cache
     def carries() -> bool:

@@ -1,6 +1,7 @@
 // What the GPU ran, written down where the judge reads it: raw activity records of CUPTI, with no Python on their way.
 //
-// A worker opens the recorder before it imports a candidate. From then on it is the process's one CUPTI subscriber, and a
+// A worker opens the recorder before it imports a candidate. From then on it keeps the machine code of each module that is
+// loaded into the GPU, as kernels are first launched. It is the process's one CUPTI subscriber, and a
 // thread of its own does what the judge asks by a word of shared memory: an odd number begins a recording, an even one
 // ends it. The worker's Python neither begins, ends nor reads one, and does the same whether there is one or not.
 //
@@ -30,7 +31,10 @@ struct Head {
   uint32_t cut;       // that had no room there
   uint32_t dropped;   // that CUPTI had no room for
   uint64_t bytes;     // of the records
-  uint8_t rest[24];
+  uint32_t modules;   // that were loaded into the GPU and lie behind the records' room
+  uint32_t untaken;   // that had no room there
+  uint64_t module_bytes;
+  uint8_t rest[8];
 };
 static_assert(sizeof(Head) == 64, "the judge reads these places");
 
@@ -116,6 +120,19 @@ const Call kCalls[] = {
     {kRuntime, 311, true},  {kRuntime, 312, true},                          // cudaGraphLaunch
 };
 
+struct ModuleFacts {
+  uint32_t number;
+  size_t bytes;
+  const char* cubin;
+};
+struct ResourceFacts {
+  void* context;
+  void* stream;
+  const ModuleFacts* module;
+};
+const int kResource = 3;
+const uint32_t kModuleLoaded = 6;
+
 typedef void (*OnCall)(void*, int, uint32_t, const CallbackFacts*);
 typedef void (*OnBufferWanted)(uint8_t**, size_t*, size_t*);
 typedef void (*OnBufferFull)(void*, uint32_t, uint8_t*, size_t, size_t);
@@ -133,6 +150,7 @@ struct Cupti {
 };
 
 const size_t kBufferBytes = 1 << 20;
+const uint64_t kModuleRoom = 48 << 20;  // at the end of the region
 Head* head;
 uint64_t room_bytes;  // for records, behind the head
 Cupti cupti;
@@ -168,7 +186,29 @@ void write(Record record, const char* name) {
   pthread_mutex_unlock(&writing);
 }
 
+// Keep the machine code of a module: its length, and itself filled up to whole words.
+void keep_module(const ModuleFacts& module) {
+  const uint64_t bytes = sizeof(uint64_t) + (module.bytes + 7) / 8 * 8;
+  pthread_mutex_lock(&writing);
+  if (module.cubin == NULL || module.bytes > kModuleRoom || head->module_bytes + bytes > kModuleRoom) {
+    ++head->untaken;
+  } else {
+    uint8_t* place = reinterpret_cast<uint8_t*>(head + 1) + room_bytes + head->module_bytes;
+    const uint64_t length = module.bytes;
+    memcpy(place, &length, sizeof length);
+    memcpy(place + sizeof length, module.cubin, module.bytes);
+    head->module_bytes += bytes;
+    ++head->modules;
+  }
+  pthread_mutex_unlock(&writing);
+}
+
 void on_call(void*, int domain, uint32_t number, const CallbackFacts* facts) {
+  if (domain == kResource) {
+    const ModuleFacts* module = reinterpret_cast<const ResourceFacts*>(facts)->module;
+    if (number == kModuleLoaded && module != NULL) keep_module(*module);
+    return;
+  }
   if (facts->site == 0) {
     if (depth < 2) within = depth == 0 ? 0 : facts->correlation;
     ++depth;
@@ -326,9 +366,10 @@ extern "C" void recorder_open(int file, int64_t offset, int64_t bytes) {
   void* region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, offset);
   if (head != NULL || region == MAP_FAILED) return;
   head = static_cast<Head*>(region);
-  room_bytes = bytes - sizeof(Head);
+  room_bytes = bytes - sizeof(Head) - kModuleRoom;
   if (find_cupti()) {
     refuse(kSubscribe, cupti.subscribe(&subscriber, on_call, NULL));
+    if (head->step == 0) refuse(kCallbacks, cupti.enable_callback(1, subscriber, kResource, kModuleLoaded));
     if (head->step == 0) start_serving();
   }
   __atomic_store_n(&head->is_open, 1, __ATOMIC_RELEASE);

@@ -10,15 +10,18 @@ import struct
 from pathlib import Path
 
 CPP = Path(__file__).with_suffix(".cpp")
-# Wanted, reached, whether it is open, the step that CUPTI refused and its code, records, cut, dropped, bytes.
-HEAD = struct.Struct("<8IQ24x")
+# Wanted, reached, whether it is open, the step that CUPTI refused and its code, records, cut, dropped, bytes; modules, those
+# that had no room, and their bytes.
+HEAD = struct.Struct("<8IQ2IQ8x")
 WANTED_BYTE, REACHED_BYTE = 0, 4
 # Number, kind, correlation, stream, start, end (ns), grid (of a copy or fill how many bytes, low and high), block, graph or
 # the call within, bytes of the name behind it.
 RECORD = struct.Struct("<4I2Q6i2I")
 KERNEL, COPY, FILL, LAUNCH, GRAPH_LAUNCH = range(1, 6)
 WORD_BYTES = 8  # a name is filled up to these
-REGION_BYTES = 16 << 20  # some 100,000 kernels; what was never written takes no memory
+# Records of some 100,000 kernels, and the machine code of modules; what was never written takes no memory.
+RECORDS_BYTES, MODULES_BYTES = 16 << 20, 48 << 20
+REGION_BYTES = RECORDS_BYTES + MODULES_BYTES
 
 
 def open_recorder(library: ctypes.CDLL, descriptor: int, offset: int, bytes: int) -> None:

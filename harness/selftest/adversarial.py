@@ -78,7 +78,7 @@ def run_corpus(
     wait_s: float | None = None, *, with_naive: bool = True,
 ) -> Findings:
     """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and `with_naive` also naively, each on one
-    of them.
+    of them. A case that needs a package goes past the naive judge in any case: it tells a package that is broken here.
 
     On the devices of a cluster instead where there is a `link` to one; the naive judge is asked on one machine alone.
     Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `device.lock`
@@ -105,7 +105,8 @@ def run_corpus(
         controls = [record for record in result.records if record.role == "baseline"]
         rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
-    naive = {} if link or not with_naive else _ask_naive_judge(rounds, device_kind, progress, wait_s)
+    asked = [(case, each.problem) for each in rounds for case in each.cases if case.needs or (with_naive and case.group != _NOT_SHOWN)]
+    naive = {} if link or not asked else _ask_naive_judge(asked, rounds, device_kind, progress, wait_s)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
     return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
 
@@ -125,19 +126,16 @@ def _at_home(problem: Problem, device_kind: str) -> Problem:
 
 
 def _ask_naive_judge(
-    rounds: Sequence[_Round], device_kind: str, progress: Progress, wait_s: float | None
+    cases: Sequence[tuple[Case, Problem]], rounds: Sequence[_Round], device_kind: str, progress: Progress, wait_s: float | None
 ) -> dict[str, NaiveResult]:
-    """Every case but the machine's faults past the naive judge: one at a time on each device, with it to itself."""
+    """`cases` past the naive judge: one at a time on each device of the `rounds`, with it to itself."""
     controls = {control.uuid: control for each in rounds for control in each.controls}
     first = next(iter(controls.values()))
     digits = (first.sm or "").removeprefix("sm_")
     arch = arch_of((int(digits[:-1]), int(digits[-1]))) if digits else None
     toolchain, cache = find_toolchain(arch), Cache()
     toolkit = cuda_home(toolchain.nvcc_path) if toolchain.nvcc_path and device_kind == "cuda" else None
-    waiting = deque(
-        (case, each.problem) for each in rounds for case in each.cases if case.group != _NOT_SHOWN
-    )
-    total, results = len(waiting), {}
+    waiting, results = deque(cases), {}
 
     def ask_on(uuid: str | None) -> None:
         device_lock = DeviceLock(uuid, uuid or "this CPU", progress, wait_s=wait_s)
@@ -149,7 +147,7 @@ def _ask_naive_judge(
                     return  # another device's was quicker
                 build = cache.lookup(cache.key(read_candidate(case.path), toolchain))
                 result = results[case.name] = judge.judge(case, problem, build.manifest if build else {})
-                progress.note(f"naive judge [{len(results)}/{total}] {case.name}: {result.text}")
+                progress.note(f"naive judge [{len(results)}/{len(cases)}] {case.name}: {result.text}")
 
     with ThreadPoolExecutor(len(controls), thread_name_prefix="naive-judge") as asked:
         for each in [asked.submit(ask_on, uuid) for uuid in controls]:

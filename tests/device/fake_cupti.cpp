@@ -119,6 +119,12 @@ void fake_graph(const char* name, uint64_t start, uint64_t end) {
   record(10, name, (start + end) / 2, end, id);
   call(1, 514, 1, id, 0);
 }
+// A module is loaded into the GPU.
+void fake_module(const char* cubin, size_t bytes) {
+  struct { uint32_t number; size_t bytes; const char* cubin; } module = {1, bytes, cubin};
+  struct { void* context; void* stream; void* module; } resource = {nullptr, nullptr, &module};
+  if (on_call && watched.count({3, 6})) on_call(nullptr, 3, 6, reinterpret_cast<const Facts*>(&resource));
+}
 void fake_fill(uint64_t start, uint64_t end) { record(2, "", start, end, ++correlation); }
 void fake_kernel_alone(const char* name, uint64_t start, uint64_t end) { record(10, name, start, end, ++correlation); }
 void fake_lose(size_t count) { lost += count; }

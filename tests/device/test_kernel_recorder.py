@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Unproven, windows
 from harness.build.toolchain import find_host_compiler
 from harness.device import kernel_recorder as judges
@@ -180,7 +181,8 @@ def test_what_was_dropped_before_is_no_loss(worker):
 
 
 def test_records_that_have_no_room_are_no_listing(cupti, library, monkeypatch):
-    monkeypatch.setattr(judges, "REGION_BYTES", 8192)
+    monkeypatch.setattr(judges, "REGION_BYTES", 8192 + recorder.MODULES_BYTES)
+    monkeypatch.setattr(judges, "RECORDS_BYTES", 8192)
     assert refused(Worker(cupti, library).recorded(["tile"] * 200)).endswith("records had no room")
 
 
@@ -249,6 +251,8 @@ def test_its_types_are_those_of_cupti(tmp_path):
         "PeerCopyActivity": ("CUpti_ActivityMemcpyPtoP4", {"correlation": "correlationId"}),
         "CallbackFacts": ("CUpti_CallbackData", {
             "site": "callbackSite", "returned": "functionReturnValue", "correlation": "correlationId"}),
+        "ResourceFacts": ("CUpti_ResourceData", {"module": "resourceDescriptor"}),
+        "ModuleFacts": ("CUpti_ModuleResourceData", {"bytes": "cubinSize", "cubin": "pCubin"}),
     }
     lines = [
         f"static_assert(offsetof({ours}, {field}) == offsetof({theirs}, {other}), \"{field}\");"
@@ -260,6 +264,7 @@ def test_its_types_are_those_of_cupti(tmp_path):
         "static_assert(kMemcpy == CUPTI_ACTIVITY_KIND_MEMCPY && kMemset == CUPTI_ACTIVITY_KIND_MEMSET, \"memory\");",
         "static_assert(kMemcpyPeer == CUPTI_ACTIVITY_KIND_MEMCPY2, \"peers\");",
         "static_assert(kDriver == CUPTI_CB_DOMAIN_DRIVER_API && kRuntime == CUPTI_CB_DOMAIN_RUNTIME_API, \"domains\");",
+        "static_assert(kResource == CUPTI_CB_DOMAIN_RESOURCE && kModuleLoaded == CUPTI_CBID_RESOURCE_MODULE_LOADED, \"modules\");",
         "static_assert(kForced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, \"flush\");",
         "static_assert(kInvalidParameter == CUPTI_ERROR_INVALID_PARAMETER, \"error\");",
     ]
@@ -273,4 +278,26 @@ def test_its_types_are_those_of_cupti(tmp_path):
 
 def test_the_two_halves_agree_on_the_places():
     text = CPP.read_text()
+    assert f"kModuleRoom = {recorder.MODULES_BYTES >> 20} << 20" in text
     assert f"sizeof(Head) == {recorder.HEAD.size}" in text and f"sizeof(Record) == {recorder.RECORD.size}" in text
+
+
+def test_the_code_of_each_module_is_kept_as_it_was_loaded_whether_anything_is_recorded_or_not(worker, cupti):
+    cupti.fake_module(b"first", ctypes.c_size_t(5))
+    worker.recorded(["tile"])
+    cupti.fake_module(b"sixteen letters.", ctypes.c_size_t(16))
+    assert worker.judge.loaded_code() == LoadedCode([b"first", b"sixteen letters."], is_whole=True)
+    assert worker.recorded(["tile"]).fault is None
+
+
+def test_of_a_module_without_room_it_is_known_that_it_is_missing(worker, cupti):
+    large = bytes(recorder.MODULES_BYTES)
+    cupti.fake_module(large, ctypes.c_size_t(len(large)))
+    cupti.fake_module(b"small", ctypes.c_size_t(5))
+    assert worker.judge.loaded_code() == LoadedCode([b"small"], is_whole=False)
+
+
+def test_a_worker_whose_recorder_was_not_opened_shows_no_code(cupti, library):
+    worker = Worker(cupti, library, opens=False)
+    worker.judge.begin()
+    assert not worker.judge.loaded_code().is_whole

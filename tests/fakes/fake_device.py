@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Call, Ran, Recording
 from harness.device.backend import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
@@ -160,6 +161,9 @@ class FakeBackend:
     def end_recording(self) -> Recording:
         ran, self._recorded = self._recorded, None
         return Recording(ran, [Call(each.correlation) for each in ran if each.kind == KERNEL])
+
+    def loaded_code(self) -> LoadedCode:
+        return LoadedCode((), is_whole=True)
 
     def ran(self, name: str, took_us: float = 0.0, began_us: float = 0.0, kind: int = KERNEL, moved_bytes: int = 0) -> None:
         """Record a kernel, if that is asked for, which began so long ago; or a copy or fill of so many bytes."""

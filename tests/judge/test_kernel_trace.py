@@ -10,7 +10,8 @@ import pytest
 
 from harness.attribution import code_regions
 from harness.attribution.code_regions import CodeSeen
-from harness.attribution.kernel_ownership import owners_of
+from harness.attribution.kernel_ownership import Owners, owners_of
+from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Call, Ran, Recording
 from harness.judge import kernel_trace
 from harness.judge.kernel_trace import trace, unlike_timed
@@ -117,7 +118,10 @@ class Session:
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), 0
-        self.backend = SimpleNamespace(synchronize=lambda: None, markers=MARKERS)
+        self.backend = SimpleNamespace(
+            synchronize=lambda: None, markers=MARKERS, identity=SimpleNamespace(sm="9.0"),
+            loaded_code=lambda: LoadedCode((), is_whole=True),
+        )
         self.helped = self.reordered = False
 
     def launch(self, sets, *, gate, record):
@@ -140,7 +144,7 @@ def traced(tmp_path, monkeypatch):
     kernel = 'SOURCE = "__global__ void tile(float* x) {}"\n'
     reference = SimpleNamespace(draw=lambda: None, output_specs=(SimpleNamespace(size_bytes=OUTPUT_BYTES),))
 
-    def make(session, wrong=None, recorded=(), hidden=True, text=""):
+    def make(session, wrong=None, recorded=(), hidden=True, text="", owners=None):
         path.write_text(kernel + text)
 
         def decide(figures, reference, precision_class):
@@ -149,7 +153,8 @@ def traced(tmp_path, monkeypatch):
 
         monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
         monkeypatch.setattr(kernel_trace.check, "decide", decide)
-        monkeypatch.setattr(kernel_trace, "owners_of", lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
+        found = owners or (lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
+        monkeypatch.setattr(kernel_trace, "owners_of", found)
         prepared = Prepared("x", str(path), {}, (), None, "fp32", "cuda")
         return trace(session, CUDA, reference, prepared, timing(100.0, recorded=recorded, hidden=hidden))
 
@@ -285,6 +290,15 @@ def test_kernels_of_a_source_that_carries_bytes_are_nobodys(traced, tmp_path):
     found = traced(session, recorded=[tile(97.0)], text=f"CODE = {code!r}\n")
     assert (found.kind, found.own_share) == ("unknown", None)
     assert "tile may be machine code that its source carries as bytes" in found.notes[-1]
+
+
+def test_a_kernel_of_the_builds_name_that_was_loaded_with_other_code_is_nobodys(traced, monkeypatch):
+    monkeypatch.setattr(kernel_trace, "not_of_the_build", lambda names, loaded, extensions, sm: dict.fromkeys(names, "is another"))
+    found = traced(
+        Session(), recorded=[tile(97.0)], owners=lambda names, evidence: Owners(dict.fromkeys(names, ("own", "extension")), {})
+    )
+    assert (found.kind, found.own_share) == ("unknown", None)
+    assert "tile is another: whose it is is not known" in found.notes
 
 
 def test_a_process_of_its_own_on_the_gpu_makes_the_kind_unknown(traced):

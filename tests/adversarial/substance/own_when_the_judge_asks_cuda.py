@@ -2,7 +2,7 @@
 
 Mechanism: the word lies in memory that this process shares, and a candidate can read all of that. Who reads it knows when
   its kernels are listed; but the kernels that are listed must take what the timed ones take.
-Expected: ok/
+Expected: ok/ or rejected/clocks_disagree
 Fools: substance
 Device: cuda
 Kind: library or mixed or unknown
@@ -39,7 +39,7 @@ extension = load_inline(
 )
 
 MAPS = "/".join(("", "proc", "self", "maps"))
-HEAD_IS_OPEN, REGION_BYTES = 8, 16 << 20
+HEAD_IS_OPEN, REGION_BYTES = 8, 64 << 20
 
 
 def word_of_the_judge():

@@ -1,0 +1,80 @@
+"""Which machine code was loaded under the names of a build's kernels."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+from harness.attribution.loaded_code import LoadedCode, built_code, code_by_symbol, not_of_the_build, read_modules
+
+SM = "9.0"
+OWN, OTHER = "y[0] = x[0];", "y[0] = 2.0f * x[0];"
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+
+
+def behind_lengths(*modules):
+    return b"".join(struct.pack("<Q", len(each)) + each + bytes(-len(each) % 8) for each in modules)
+
+
+def test_modules_are_read_behind_their_lengths():
+    assert read_modules(behind_lengths(b"one", b"eight...", b""), 3, is_whole=True) == LoadedCode([b"one", b"eight...", b""], is_whole=True)
+
+
+@pytest.mark.parametrize("content", [b"", struct.pack("<Q", 9) + b"short", behind_lengths(b"one")[:7]])
+def test_what_is_cut_off_is_missing(content):
+    assert not read_modules(content, 1, is_whole=True).is_whole
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x7fELF\x02\x01" + bytes(58), b"\x7fELF\x02\x01" + b"\xff" * 90])
+def test_what_is_no_device_code_has_no_functions(content):
+    assert code_by_symbol(content) == {}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """`made(BODY)`: a shared object and a cubin of one kernel `tile` with that body."""
+    folder = tmp_path_factory.mktemp("loaded")
+
+    def make(body):
+        source = folder / "tile.cu"
+        source.write_text(f"__global__ void tile(const float* x, float* y) {{ {body} }}")
+        library, cubin = folder / "tile.so", folder / "tile.cubin"
+        subprocess.run(["nvcc", "-arch=sm_90a", "-cubin", "-o", cubin, source], check=True, timeout=300)
+        subprocess.run(["nvcc", "-arch=sm_90a", "-shared", "-Xcompiler", "-fPIC", "-o", library, source], check=True, timeout=300)
+        return library, cubin.read_bytes()
+
+    return make
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@needs_nvcc
+def test_code_of_the_builds_name_that_the_build_did_not_make_is_nobodys(made):
+    _, other = made(OTHER)
+    library, own = made(OWN)
+    if built_code([library], SM) is None:
+        pytest.skip("needs cuobjdump")
+    [name] = ["tile(float const*, float*)"]
+    assert not_of_the_build([name], LoadedCode([own], is_whole=True), [library], SM) == {}
+    assert not_of_the_build([name], LoadedCode([other, b"no module"], is_whole=True), [library], SM) == {
+        name: "was loaded as other machine code than the build made",
+    }
+    assert name in not_of_the_build([name], LoadedCode([own, other], is_whole=True), [library], SM)
+    assert not_of_the_build([name], LoadedCode([other], is_whole=True), [library], "10.0") == {}  # made from PTX there
+    assert not_of_the_build([], LoadedCode([other], is_whole=True), [library], SM) == {}
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@needs_nvcc
+def test_where_modules_are_missing_a_name_that_none_of_the_others_has_is_nobodys(made):
+    library, own = made(OWN)
+    if built_code([library], SM) is None:
+        pytest.skip("needs cuobjdump")
+    [name] = ["tile(float const*, float*)"]
+    assert not_of_the_build([name], LoadedCode([], is_whole=True), [library], SM) == {}
+    assert "seen to be loaded" in not_of_the_build([name], LoadedCode([], is_whole=False), [library], SM)[name]
+    assert not_of_the_build([name], LoadedCode([own], is_whole=False), [library], SM) == {}
