@@ -17,6 +17,8 @@ from pathlib import Path
 
 from harness.attribution.demangling import demangled_names
 from harness.attribution.device_code import find_cuobjdump
+from harness.attribution.kernel_names import bare_name
+from harness.attribution.symbols import with_a_name_of
 from harness.sandbox.leftovers import content_of
 
 _WORD_BYTES = 8
@@ -48,8 +50,8 @@ def read_modules(content: bytes, count: int, *, is_whole: bool) -> LoadedCode:
     return LoadedCode(modules, is_whole)
 
 
-def code_by_symbol(cubin: bytes) -> dict[str, str]:
-    """The SHA-256 of each function's machine code in device code in ELF, by its symbol; none of what is no such file."""
+def code_by_symbol(cubin: bytes) -> dict[str, memoryview]:
+    """The machine code of each function in device code in ELF, by its symbol; none of what is no such file."""
     try:
         if cubin[:6] != b"\x7fELF\x02\x01":
             return {}
@@ -57,12 +59,11 @@ def code_by_symbol(cubin: bytes) -> dict[str, str]:
         size, count, names_in = struct.unpack_from("<HHH", cubin, 58)
         headers = [struct.unpack_from("<IIQQQQ", cubin, sections_at + index * size) for index in range(count)]
         names_at = headers[names_in][4]
-        found = {}
+        found, code = {}, memoryview(cubin)
         for name_at, _, _, _, offset, length in headers:
             name = cubin[names_at + name_at : cubin.index(b"\0", names_at + name_at)]
             if name.startswith(_TEXT):
-                symbol = name[len(_TEXT):].decode(errors="replace")
-                found[symbol] = hashlib.sha256(cubin[offset : offset + length]).hexdigest()
+                found[name[len(_TEXT):].decode(errors="replace")] = code[offset : offset + length]
         return found
     except _NO_ELF:
         return {}
@@ -84,8 +85,8 @@ def built_code(extensions: Iterable[Path], sm: str) -> dict[str, set[str]] | Non
             except (OSError, subprocess.TimeoutExpired):
                 return None
             for cubin in sorted(Path(folder).glob(f"*.sm_{sm.replace('.', '')}*.cubin"))[:_MOST_CUBINS]:
-                for symbol, digest in code_by_symbol(content_of(cubin, _LARGEST_CUBIN_BYTES)).items():
-                    found[symbol].add(digest)
+                for symbol, code in code_by_symbol(content_of(cubin, _LARGEST_CUBIN_BYTES)).items():
+                    found[symbol].add(_digest(code))
     return found
 
 
@@ -99,16 +100,21 @@ def not_of_the_build(
     built = built_code(extensions, sm) if names else None
     if built is None:
         return {}
+    bare = {bare_name(name) for name in names}
     codes: dict[str, set[str]] = defaultdict(set)
-    for module in loaded.modules:
-        for symbol, digest in code_by_symbol(module).items():
-            codes[symbol].add(digest)
-    symbols = demangled_names(sorted(codes))
-    others = {
-        symbols[symbol] for symbol, digests in codes.items() if symbols[symbol] in names and digests - built.get(symbol, digests)
-    }
+    for module in map(code_by_symbol, loaded.modules):
+        for symbol in with_a_name_of(bare, module):  # two symbols may stand for one name
+            codes[symbol].add(_digest(module[symbol]))
+    own = with_a_name_of(bare, built)
+    name_of = demangled_names(sorted(own | codes.keys()))
+    held = {name_of[symbol] for symbol in own}.intersection(names)
+    others = {name_of[symbol] for symbol, digests in codes.items() if digests - built.get(symbol, set())} & held
     reasons = dict.fromkeys(others, "was loaded as other machine code than the build made")
     if not loaded.is_whole:
-        missing = set(names) - {symbols[symbol] for symbol in codes}
+        missing = held - {name_of[symbol] for symbol in codes}
         reasons |= dict.fromkeys(missing, "is not among the modules that were seen to be loaded")
     return reasons
+
+
+def _digest(code: memoryview) -> str:
+    return hashlib.sha256(code).hexdigest()

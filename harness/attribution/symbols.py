@@ -86,7 +86,7 @@ def gather(
             strings.update(islice(strings_of(path, bare), _MOST_SYMBOLS - len(strings)))
         else:
             symbols |= extension_symbols
-    symbols, strings = _with_a_name_of(bare, symbols), _with_a_name_of(bare, strings)
+    symbols, strings = with_a_name_of(bare, symbols), with_a_name_of(bare, strings)
     # At once, since its limits are those of one call, and first what can be a name that was traced.
     names = demangled_names(sorted(symbols | strings, key=lambda each: (not any(map(each.__contains__, bare)), each)))
     written = SourceNames() if source is None else source_names(source)
@@ -99,7 +99,7 @@ def gather(
     )
 
 
-def _with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]:
+def with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]:
     """Those of the mangled `symbols` that may stand for a function of a `bare` name, which is spelt out in each.
 
     All of them where one of the names is no plain identifier, or an operator's or a standard class's, which are not,

@@ -150,7 +150,7 @@ struct Cupti {
 };
 
 const size_t kBufferBytes = 1 << 20;
-const uint64_t kModuleRoom = 48 << 20;  // at the end of the region
+const uint64_t kModuleRoom = 128 << 20;  // at the end of the region
 Head* head;
 uint64_t room_bytes;  // for records, behind the head
 Cupti cupti;

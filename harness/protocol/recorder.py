@@ -20,7 +20,7 @@ RECORD = struct.Struct("<4I2Q6i2I")
 KERNEL, COPY, FILL, LAUNCH, GRAPH_LAUNCH = range(1, 6)
 WORD_BYTES = 8  # a name is filled up to these
 # Records of some 100,000 kernels, and the machine code of modules; what was never written takes no memory.
-RECORDS_BYTES, MODULES_BYTES = 16 << 20, 48 << 20
+RECORDS_BYTES, MODULES_BYTES = 16 << 20, 128 << 20
 REGION_BYTES = RECORDS_BYTES + MODULES_BYTES
 
 

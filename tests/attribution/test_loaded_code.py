@@ -35,12 +35,12 @@ def test_what_is_no_device_code_has_no_functions(content):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """`made(BODY)`: a shared object and a cubin of one kernel `tile` with that body."""
+    """`made(BODY, NAME)`: a shared object and a cubin of one kernel `tile` with that body."""
     folder = tmp_path_factory.mktemp("loaded")
 
-    def make(body):
+    def make(body, name="__global__ void tile"):
         source = folder / "tile.cu"
-        source.write_text(f"__global__ void tile(const float* x, float* y) {{ {body} }}")
+        source.write_text(f"{name}(float* x, float* y) {{ {body} }}")
         library, cubin = folder / "tile.so", folder / "tile.cubin"
         subprocess.run(["nvcc", "-arch=sm_90a", "-cubin", "-o", cubin, source], check=True, timeout=300)
         subprocess.run(["nvcc", "-arch=sm_90a", "-shared", "-Xcompiler", "-fPIC", "-o", library, source], check=True, timeout=300)
@@ -57,7 +57,7 @@ def test_code_of_the_builds_name_that_the_build_did_not_make_is_nobodys(made):
     library, own = made(OWN)
     if built_code([library], SM) is None:
         pytest.skip("needs cuobjdump")
-    [name] = ["tile(float const*, float*)"]
+    [name] = ["tile(float*, float*)"]
     assert not_of_the_build([name], LoadedCode([own], is_whole=True), [library], SM) == {}
     assert not_of_the_build([name], LoadedCode([other, b"no module"], is_whole=True), [library], SM) == {
         name: "was loaded as other machine code than the build made",
@@ -74,7 +74,20 @@ def test_where_modules_are_missing_a_name_that_none_of_the_others_has_is_nobodys
     library, own = made(OWN)
     if built_code([library], SM) is None:
         pytest.skip("needs cuobjdump")
-    [name] = ["tile(float const*, float*)"]
+    [name] = ["tile(float*, float*)"]
     assert not_of_the_build([name], LoadedCode([], is_whole=True), [library], SM) == {}
     assert "seen to be loaded" in not_of_the_build([name], LoadedCode([], is_whole=False), [library], SM)[name]
     assert not_of_the_build([name], LoadedCode([own], is_whole=False), [library], SM) == {}
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@needs_nvcc
+def test_a_symbol_of_other_letters_that_stands_for_the_same_name_is_no_way_around(made):
+    _, alias = made(OTHER, 'extern "C" __global__ void _Z4tilePfPf')
+    library, _ = made(OWN)
+    if built_code([library], SM) is None:
+        pytest.skip("needs cuobjdump")
+    assert list(code_by_symbol(alias)) == ["_Z4tilePfPf"]
+    [name] = ["tile(float*, float*)"]
+    assert name in not_of_the_build([name], LoadedCode([alias], is_whole=True), [library], SM)

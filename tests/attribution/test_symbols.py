@@ -68,12 +68,12 @@ def test_without_cuobjdump_names_are_strings_of_the_extension_and_said_to_be(tmp
 ])
 def test_what_may_be_the_symbol_of_a_traced_name_is_demangled_whatever_else_lies_beside_it(symbol):
     name = demangled(symbol)
-    assert symbol in symbols._with_a_name_of({bare_name(name)}, {symbol, "_Z7anotherPf"})
+    assert symbol in symbols.with_a_name_of({bare_name(name)}, {symbol, "_Z7anotherPf"})
 
 
 def test_symbols_of_other_names_than_the_traced_ones_are_left_alone():
-    assert symbols._with_a_name_of({"tiled"}, {"_Z5tiledPKf", "_Z7anotherPf"}) == {"_Z5tiledPKf"}
-    assert symbols._with_a_name_of(set(), {"_Z7anotherPf"}) == set()
+    assert symbols.with_a_name_of({"tiled"}, {"_Z5tiledPKf", "_Z7anotherPf"}) == {"_Z5tiledPKf"}
+    assert symbols.with_a_name_of(set(), {"_Z7anotherPf"}) == set()
 
 
 

@@ -119,7 +119,7 @@ class Team:
         if self._starter not in self._queue.judges:
             self._starter = number
         job = self._queue.next(
-            number, lambda place: self._is_ready(place) and (number == self._starter or not self._is_slow(place)),
+            number, lambda place: self._is_ready(place) and (self._comes_now(number) or not self._is_slow(place)),
             time.monotonic(), can_wait=self._is_slow,
         )
         if job is None:
@@ -176,6 +176,10 @@ class Team:
     def finish(self, progress: Progress) -> RunResult:
         """Rank what there is."""
         return ranked(self._files, self._request.problem, progress)
+
+    def _comes_now(self, number: int) -> bool:
+        """Whether the judge may begin what is slow to start: a build that ends meanwhile would wait for it."""
+        return number == self._starter and self._builds.is_idle
 
     def _is_slow(self, place: int) -> bool:
         return is_slow_to_start(self._entries[place])

@@ -3,7 +3,7 @@
 Mechanism: the judge's clock runs until the next launch's turn, with the harness's steps in it: what one of them
   takes less the call may say less. Here a recorded launch shows those steps, and one that is honest when recorded
   takes longer than it says.
-Expected: rejected/clocks_disagree or unsure/noisy or ok/
+Expected: rejected/clocks_disagree or rejected/below_floor or unsure/noisy or ok/
 Fools: clock
 Device: cuda
 Kind: unknown

@@ -3,7 +3,7 @@
 Mechanism: No subclass to be found out: `numel`, `stride`, `clone`, `cpu` and others are set on the one instance, and
   whoever asks anything of the result waits there, after the clock has been stopped. Here asking comes before the next
   turn, where the referee's own clock sees it; a harness that asks the type instead finds the tensor unfinished.
-Expected: rejected/clocks_disagree or rejected/below_floor or incorrect/wrong_values or incorrect/not_finite
+Expected: rejected/clocks_disagree or rejected/below_floor or incorrect/wrong_values or incorrect/not_finite or unsure/noisy
 Fools: clock
 Device: any
 """

@@ -1,7 +1,7 @@
 """Writes its sums into the harness's outbox as well, leaves their copy out, and takes as much time off each of its calls.
 
 Mechanism: as `leaves_the_overwriting_out_cuda`, with the larger of the two steps.
-Expected: rejected/clocks_disagree or unsure/noisy or ok/
+Expected: rejected/clocks_disagree or rejected/below_floor or unsure/noisy or ok/
 Fools: clock
 Device: cuda
 Kind: unknown

@@ -19,7 +19,7 @@ own = {Path(os.environ[name]) for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CA
 places = {parent for each in own for parent in each.parents} | {Path.home() / ".cache", Path("/root/.cache")}
 LEFT = ("entries/*/*", "staging/*/*", "warm/*/*/*/*", "kernel-referee/*/*", "locks/*")
 found = [path for place in places for pattern in LEFT for path in place.glob(pattern)]
-theirs = [path for path in found if not any(path == each or path.is_relative_to(each.parent) for each in own)]
+theirs = [path for path in found if not any(path.is_relative_to(each.parent) or each.is_relative_to(path) for each in own)]
 for path in theirs:
     if os.access(path, os.R_OK) and (path.is_file() or any(path.iterdir())):
         raise RuntimeError(f"{path} could be read")

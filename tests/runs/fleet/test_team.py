@@ -30,14 +30,19 @@ def test_another_driver_is_told_and_another_pytorch_is_another_team(changes, dif
 
 
 @pytest.fixture
-def team_in(tmp_path):
+def builds():
+    return FakeBuilds()
+
+
+@pytest.fixture
+def team_in(tmp_path, builds):
     """A team with eager, torch.compile and the candidates "mine" and "other"; nothing is built."""
     problem = replace(problem_in(tmp_path), baselines=("eager", "torch.compile"))
     for name in ("mine", "other"):
         (tmp_path / f"{name}.py").write_text(f"{PRODUCT}\nModelNew = Model\n")
     candidates = [read_candidate(tmp_path / f"{name}.py") for name in ("mine", "other")]
     request = RunRequest(problem, candidates, "auto", SETTINGS, tmp_path / "results")
-    with Team(request, FIRST, "2026-11-27T00:00:00+00:00", FakeBuilds()) as team:
+    with Team(request, FIRST, "2026-11-27T00:00:00+00:00", builds) as team:
         yield team
 
 
@@ -57,6 +62,15 @@ def test_what_takes_seconds_to_start_is_told_to_the_first_judge_at_once_and_judg
     assert [entry_of(each) for each in rest] == ["other", "mine"]
     assert rest[1].entries[rest[1].job.following] == "torch.compile"
     assert team_in.next(1) is None
+    assert entry_of(team_in.next(0)) == "torch.compile"
+
+
+def test_what_takes_seconds_to_start_is_not_begun_while_something_is_built_that_it_would_keep_waiting(team_in, builds):
+    builds.is_idle = False
+    team_in.join(0, FIRST)
+    assert [entry_of(team_in.next(0)) for _ in range(3)] == ["eager", "mine", "other"]
+    assert team_in.next(0) is None
+    builds.is_idle = True
     assert entry_of(team_in.next(0)) == "torch.compile"
 
 
