@@ -178,7 +178,7 @@ def constants() -> dict[str, Any]:
         "frame_mib": values["frame_bytes"] / 2**20, "scratch_gib": values["scratch_bytes"] / 2**30,
         "source_mib": values["source_bytes"] / 2**20, "read_mib": values["read_bytes"] / 2**20,
         "extension_gib": values["extension_bytes"] / 2**30, "file_gib": (limits.file_bytes or 0) / 2**30,
-        "processes": limits.processes,
+        "processes": limits.processes, "quick_segment_ms": load_settings("quick").segment_ms,
     }
 
 

@@ -3,12 +3,12 @@
 Theory of operation. Three kinds of process take part, and one of them is trusted.
 
 - The **judge** (the package `judge`, one process for each device) owns seeds, expected outputs, bounds and verdicts.
-- A **builder** imports the candidate once, without a GPU. What the candidate asks to have compiled, another builder
-  compiles, which runs none of the candidate's code. The judge keeps the hashes of what comes.
+- A **builder** imports the candidate once, without a GPU. A second builder compiles the candidate's extensions, and runs
+  none of its code. The judge keeps the hashes of those extensions.
 - A **worker** (the package `worker`) opens those extensions, and no others, and calls `forward` when it is told to.
 
-Everything else runs the harness's own code alone: the builders that compile, a fork server, from which builders and workers are forked, the first
-process of each sandbox, and, with several devices, the parent of the judges.
+All other processes run the harness's own code alone: builders that compile, the fork server behind builders and workers,
+each sandbox's first process, and, with several devices, the parent of the judges.
 
 The builder that imports, and the worker, run the candidate's code. They may crash, hang or lie, so their word alone decides nothing.
 Length-limited JSON and raw bytes cross between the processes, and never a pickle. The **control** is a worker that runs
@@ -30,6 +30,6 @@ What proves what:
 - Four probes look for an early start, a late write, a flush that was left out, and work that goes by known values.
 - The judge times the baseline in its own process in the same rounds, where no candidate can slow it down unseen.
 - Native code in the worker lists a GPU's kernels for the judge, in a fifth probe. A list counts where it is whole, and
-  output and duration are those of a timed launch. On a CPU a profiler's list is the worker's word. The system's looks
-  at what a worker's cores run, in timed launches too, are not.
+  output and duration are those of a timed launch. On a CPU a profiler in the worker makes the list, and the
+  operating system samples from outside what the worker's cores run, in timed launches too.
 """

@@ -30,8 +30,8 @@ _EXAMPLES = (
     ("compare results/tril_matmul/", "results of several GPUs side by side"),
     ("report results/", "all of them as one HTML file with charts"),
     ("show tiled_shared", "everything known about one candidate"),
-    ("reproduce tiled_shared", "the launch that failed once more, its tensors to a file"),
-    ("profile tiled_shared", "what the hardware counters say of one call"),
+    ("reproduce my_kernel", "the launch that failed once more, its tensors to a file"),
+    ("profile tril_matmul/tiled_shared", "what the hardware counters say of one call"),
     ("new tril_matmul my_kernel", "a candidate to begin with"),
     ("selftest --adversarial", "cheats, faults and honest controls, and who sees through"),
 )

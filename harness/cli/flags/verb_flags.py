@@ -32,8 +32,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_verb(verbs: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
-    """A verb whose `--help` closes with the exit codes."""
-    return verbs.add_parser(name, help=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """A verb whose `--help` begins with what it does and closes with the exit codes."""
+    return verbs.add_parser(
+        name, help=what, description=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
@@ -46,6 +48,7 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
 
 def add_watch(verbs: argparse._SubParsersAction) -> None:
     watch = _runs(verbs, "watch", "run, and judge a candidate again each time it is saved, or what it imports", one=True)
+    _hide(watch, "--sanitize", "--arch", "--strict", "--devices", "--ray", "--accelerator", "--energy", "--extra-times")
     watch.set_defaults(watch=True, tune=None, resume=False)
 
 
@@ -53,6 +56,9 @@ def add_tune(verbs: argparse._SubParsersAction) -> None:
     tune = _runs(verbs, "tune", "search a candidate's PARAMETERS, and write the best into a YAML beside it", one=True)
     tune.add_argument("tune", metavar="CANDIDATE", help="the candidate, by its name")
     _add_trials(tune)
+    _hide(
+        tune, "--only", "--skip", "--sanitize", "--arch", "--strict", "--devices", "--baseline", "--energy", "--extra-times"
+    )
     tune.set_defaults(watch=False, resume=False)
 
 
@@ -60,6 +66,13 @@ def add_suite(verbs: argparse._SubParsersAction) -> None:
     suite = _runs(verbs, "suite", "run many problems one after the other, with one summary")
     _add_resume(suite)
     suite.set_defaults(watch=False, tune=None)
+
+
+def _hide(verb: argparse.ArgumentParser, *flags: str) -> None:
+    """Leave `flags` out of the verb's `--help`: it refuses them, in words that say why."""
+    for action in verb._actions:
+        if not set(flags).isdisjoint(action.option_strings):
+            action.help = argparse.SUPPRESS
 
 
 def _add_resume(run: argparse.ArgumentParser) -> None:
@@ -139,8 +152,8 @@ def add_profile(verbs: argparse._SubParsersAction) -> None:
 def add_serve(verbs: argparse._SubParsersAction) -> None:
     serve = verbs.add_parser(
         "serve", help="answer jobs: one line of JSON in, one record out, warm between them",
-        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE}, with "name", "config", "mode" '
-        'and "id" as you like; AGENTS.md has the keys of the answer.',
+        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE}; "name", "config", "mode", '
+        '"baseline", "check_only", "budget_s" and "id" are optional. AGENTS.md explains them, and the keys of the answer.',
     )
     serve.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
     serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")
@@ -213,17 +226,17 @@ def add_ray(verb: argparse.ArgumentParser) -> None:
 
 
 def add_list(verbs: argparse._SubParsersAction) -> None:
-    listing = verbs.add_parser("list", help="problems, their candidates, and the settings")
+    listing = add_verb(verbs, "list", "problems, their candidates, and the settings")
     listing.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_doctor(verbs: argparse._SubParsersAction) -> None:
-    doctor = verbs.add_parser("doctor", help="what this machine has, what is missing and how to get it")
+    doctor = add_verb(verbs, "doctor", "what this machine has, what is missing and how to get it")
     doctor.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_new(verbs: argparse._SubParsersAction) -> None:
-    new = verbs.add_parser("new", help="write a candidate that runs as it stands, to be changed from there")
+    new = add_verb(verbs, "new", "write a candidate that runs as it stands, to be changed from there")
     new.add_argument("problem", type=Path, metavar="PROBLEM", help="a problem's name or file")
     new.add_argument("name", metavar="NAME", help="what the candidate is to be called; nothing is overwritten")
     new.add_argument(
@@ -234,7 +247,7 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_new_problem(verbs: argparse._SubParsersAction) -> None:
-    problem = verbs.add_parser("new-problem", help="write a problem that is complete as it stands, to be changed from there")
+    problem = add_verb(verbs, "new-problem", "write a problem that is complete as it stands, to be changed from there")
     problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
     problem.add_argument(
         "--problems", type=Path, default=own("problems"), metavar="DIR", help="where to put it (default: problems)"
@@ -243,7 +256,7 @@ def add_new_problem(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_cache(verbs: argparse._SubParsersAction) -> None:
-    cache = verbs.add_parser("cache", help="what the cache of builds holds, and clearing it")
+    cache = add_verb(verbs, "cache", "what the cache of builds holds, and clearing it")
     cache.add_argument("--clear", action="store_true", help="remove everything that no run under way may be using")
     cache.add_argument("--older-than", metavar="AGE", help="remove what has not been used for this long: 30d, 12h, 2w")
     cache.add_argument("--json", action="store_true", help="print JSON")
@@ -275,7 +288,7 @@ def add_compare(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_scores(verbs: argparse._SubParsersAction) -> None:
-    scores = verbs.add_parser("scores", help="KernelBench's fast_p, mean speedup and correctness over results")
+    scores = add_verb(verbs, "scores", "KernelBench's fast_p, mean speedup and correctness over results")
     scores.add_argument(
         "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
         help="a DIR stands for the newest row of each candidate on each device in it (default: results)",
@@ -284,7 +297,7 @@ def add_scores(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_report(verbs: argparse._SubParsersAction) -> None:
-    report = verbs.add_parser("report", help="write one HTML file of all results, with charts, that opens offline")
+    report = add_verb(verbs, "report", "write one HTML file of all results, with charts, that opens offline")
     report.add_argument(
         "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR", help="results (default: results)"
     )
@@ -298,15 +311,13 @@ def add_report(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_show(verbs: argparse._SubParsersAction) -> None:
-    show = verbs.add_parser("show", help="everything known about one candidate; where in its output the errors sit")
+    show = add_verb(verbs, "show", "everything known about one candidate; where in its output the errors sit")
     _add_record(show)
     show.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_reproduce(verbs: argparse._SubParsersAction) -> None:
-    reproduce = verbs.add_parser(
-        "reproduce", help="make the launch that failed again; its inputs, got and expected to a file"
-    )
+    reproduce = add_verb(verbs, "reproduce", "make the launch that failed again; its inputs, got and expected to a file")
     _add_record(reproduce)
     reproduce.add_argument("--out", type=Path, metavar="FILE", help="what to write (default: NAME.reproduced.pt)")
     reproduce.add_argument("--file", type=Path, metavar="FILE", help="the candidate's file, where it has moved")

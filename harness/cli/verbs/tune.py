@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from harness.runs.tuning import Judging, Trial, Tuned
 
 _SHOWN = 10
+_REFUSED = (
+    "resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline", "energy", "extra-times",
+)
 _OUT = "tuning"  # not among the results: a trial is no run of the problem
 
 
@@ -37,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
     """Tune one candidate. Returns 0; raises HarnessError when none of its values is ok."""
     check_device_name(options.device)
     check_ray(options)
-    for flag in ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline"):
-        if getattr(options, flag):
+    for flag in _REFUSED:
+        if getattr(options, flag.replace("-", "_")):
             raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
         raise InputError("--tune is for one problem", hint="Name one problem file")
