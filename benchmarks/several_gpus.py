@@ -7,7 +7,8 @@ The candidates are copies of honest ones of tests/adversarial under names of the
 problems/tril_matmul.yaml, all built before anything is timed. Every run is the command line's own: `run.py PROBLEM
 --devices …`. "whole" counts from its start to its end, what it takes to start up included; "judging" from when the
 first of them (or of the two baselines beside eager) is begun to when the last has its row. --for-one gives one GPU
-fewer candidates, since it needs as long for each; the two baselines then weigh more with it. With --ray each GPU is a
+fewer candidates, since it needs as long for each; the two baselines then weigh more with it. "each" is the median time
+from one row of a GPU to its next: what thousands of candidates take, whatever they take to start up. With --ray each GPU is a
 node of a Ray cluster on this machine, started before the clock is, and the command is `run.py PROBLEM --ray …`. --log
 keeps what each run said, with the second of each line.
 """
@@ -19,13 +20,16 @@ import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tabulate import tabulate
@@ -39,6 +43,7 @@ from harness.judge.build_pool import queue_for, toolchain_for
 from harness.model.candidate import find_candidates
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
+from harness.model.verdict import Status
 from harness.results.reader import read_records
 from harness.sandbox.strongest import strongest_sandbox
 
@@ -47,19 +52,24 @@ HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
 CASES = ("torch_masked", "several_launches_cuda", "reuses_buffer", "two_extensions_cuda")
 # On several devices a line begins with the device's name, and on Ray with the node's.
 _OF_AN_ENTRY = re.compile(r"(.* )?(c\d\d\d_\w+|torch\.compile|eager-tf32): ")
+_ROW = re.compile(rf"(?P<device>.* )?c\d\d\d_\w+: (?:{'|'.join(status.value for status in Status)}):? ")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d\.\d ")  # when a line was said, which is not of the device's name
 _NODE_CORES = 8
 LOG = "said.txt"
 
 
 @dataclass(frozen=True)
 class Rate:
-    """One run: seconds of the whole command and of the judging alone, and what became of its candidates."""
+    """One run: seconds of the whole command, of the judging alone and from a row to the next, and what became of its
+    candidates.
+    """
 
     gpus: int
     candidates: int
     ok: int
     whole_s: float
     judging_s: float
+    each_s: float
 
     @property
     def whole_per_minute(self) -> float:
@@ -68,6 +78,10 @@ class Rate:
     @property
     def judging_per_minute(self) -> float:
         return 60 * self.candidates / self.judging_s
+
+    @property
+    def steady_per_minute(self) -> float:
+        return 60 * self.gpus / self.each_s
 
 
 def copies(folder: Path, count: int) -> Path:
@@ -133,13 +147,15 @@ def measured(gpus: int, folder: Path, config: str, out: Path, on_ray: bool) -> R
 
 def timed_run(gpus: int, words: Sequence[str], out: Path) -> Rate:
     """The command `words`, timed."""
-    began, first, last, said = time.perf_counter(), None, None, []
+    began, first, last, said, rows = time.perf_counter(), None, None, [], []
     run = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         said.append(f"{time.perf_counter() - began:7.1f} {line}")
         if _OF_AN_ENTRY.match(line):
             last = time.perf_counter() - began
             first = last if first is None else first
+        if row := _ROW.match(_CLOCK.sub("", line, count=1)):
+            rows.append((row["device"], time.perf_counter()))
     code, whole = run.wait(), time.perf_counter() - began
     out.mkdir(exist_ok=True)
     (out / LOG).write_text("".join(said), encoding="utf-8")
@@ -147,7 +163,15 @@ def timed_run(gpus: int, words: Sequence[str], out: Path) -> Rate:
         sys.exit(f"{' '.join(words)} ended with {code}:\n{''.join(said)[-2000:]}")
     [path] = out.rglob("*.csv")
     own = [record for record in read_records(path) if record.role == "candidate"]
-    return Rate(gpus, len(own), sum(record.status.value == "ok" for record in own), whole, last - first)
+    return Rate(gpus, len(own), sum(record.status.value == "ok" for record in own), whole, last - first, each_s(rows))
+
+
+def each_s(rows: Sequence[tuple[str | None, float]]) -> float:
+    """Return the median of the seconds from a row to the next of its device; `rows` are devices and times, in their order."""
+    by_device: dict[str | None, list[float]] = defaultdict(list)
+    for device, at_s in rows:
+        by_device[device].append(at_s)
+    return statistics.median(later - earlier for times in by_device.values() for earlier, later in pairwise(times))
 
 
 def main() -> None:
@@ -185,6 +209,7 @@ def _row(rate: Rate, one: Rate) -> dict[str, object]:
         "×": round(rate.whole_per_minute / one.whole_per_minute, 2),
         "a minute, judging": round(rate.judging_per_minute, 1),
         "× judging": round(rate.judging_per_minute / one.judging_per_minute, 2),
+        "each (s)": round(rate.each_s, 2), "× by each": round(rate.steady_per_minute / one.steady_per_minute, 2),
     }
 
 
