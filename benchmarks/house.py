@@ -59,7 +59,7 @@ def main() -> None:
     packages = [room for room in rooms if (REPOSITORY / "harness" / room).is_dir()]
     p90 = functions[int(0.9 * (len(functions) - 1))]
     print(f"harness: {sum(lines.values()):,} lines in {len(lines)} modules; tests: {tests:,} lines")
-    print(f"rooms: {len(rooms)}, of them {len(packages)} packages, on {len(LAYERS)} floors")
+    print(f"packages: {len(packages)}, with {len(rooms) - len(packages)} modules for programs in {len(LAYERS)} layers")
     print(f"functions: {len(functions):,}; lines: median {statistics.median(functions):.0f}, p90 {p90}, longest {functions[-1]}")
     print(f"modules above 500 lines: {sum(count > 500 for count in lines.values())}; longest {max(lines.values())}")
     print(f"modules with one importer: {len(single)}, of them below {_SHORT_LINES} lines: {len(short)}")

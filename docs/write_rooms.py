@@ -1,4 +1,4 @@
-"""Puts the rooms of the harness into docs/contributing.md: the lines of tests/test_layers.py, from the front door down.
+"""Puts the packages of the harness into docs/contributing.md: the lines of tests/test_layers.py, from the front door down.
 
 `python docs/write_rooms.py` writes them between the markers; tests/test_documentation.py fails while they are not
 current.
@@ -39,7 +39,7 @@ def page_with(page: str) -> str:
         raise ValueError(f"{PAGE.name} has no markers {_BEGIN.strip()} and {_END.strip()}")
     rooms = [(number, room) for number, layer in enumerate(layers(), 1) for room in layer]
     rows = [f"| {number} | `{room}` | {summary_of(room)} |" for number, room in rooms]
-    table = ["", "| floor | room | what it holds |", "|---|---|---|", *rows, "", ""]
+    table = ["", "| layer | package | what it holds |", "|---|---|---|", *rows, "", ""]
     return f"{before}{_BEGIN}" + "\n".join(table) + f"{_END}{after}"
 
 

@@ -9,7 +9,7 @@ def test_the_path_lies_in_the_harness_and_every_figure_is_printed(benchmark_name
     house.main()
     printed = capsys.readouterr().out
     assert [line.partition(":")[0] for line in printed.splitlines()] == [
-        "harness", "rooms", "functions", "modules above 500 lines", "modules with one importer",
+        "harness", "packages", "functions", "modules above 500 lines", "modules with one importer",
         "file names that occur more than once", "the path",
     ]
 
