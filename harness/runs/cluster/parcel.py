@@ -85,13 +85,8 @@ def packed_candidate(candidate: Candidate) -> Packed:
     }
 
 
-def packed_settings(settings: Settings) -> Packed:
-    """Return `settings` as plain values."""
-    return asdict(settings)
-
-
 def settings_of(packed: Packed) -> Settings:
-    """Return what `packed_settings` was given."""
+    """Return the settings of which `packed` has the plain values."""
     return Settings(**{**packed, "looks": tuple(packed["looks"])})
 
 
@@ -233,7 +228,7 @@ def text_of(message: Any) -> tuple[str, list[Any]]:
         values = {name: value for name, value in vars(message).items() if name not in ("problem", "settings")}
         return json.dumps({
             "kind": "assignment", **values, "problem": packed_problem(message.problem),
-            "settings": packed_settings(message.settings),
+            "settings": asdict(message.settings),
         }), []
     if isinstance(message, Delivery):
         entries = {
