@@ -39,7 +39,7 @@ from harness.runs.referee import Evaluation
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
 _POLL_S, _LONGEST_POLL_S = 0.05, 0.2  # for new jobs and builds: the longer, the longer nothing has come
 _MOST_PACKED = 64
-_WARM = 4  # problems that a judge keeps warm, as `evaluation.Referee` does
+_WARM = 4  # problems that a judge keeps warm, as `runs.referee.Referee` does
 
 
 @dataclass(eq=False)
