@@ -23,6 +23,7 @@ from harness.build.product import Build
 from harness.judge.work_queue import Job
 from harness.model.candidate import Candidate, OwnBaseline
 from harness.model.errors import HarnessError
+from harness.model.files.text_files import replacing
 from harness.model.formats.foreign import Written
 from harness.model.formulas import Formula
 from harness.model.problem import AccuracyRule, Problem
@@ -194,9 +195,8 @@ def _put(path: Path, content: bytes) -> None:
     """Have the file at `path`, which may be in use, hold `content`."""
     if path.is_file() and path.read_bytes() == content:
         return
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    with replacing(path) as part:
+        part.write_bytes(content)
 
 
 def _text_of(path: Path) -> str | None:
