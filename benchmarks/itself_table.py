@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 from collections import Counter
@@ -17,7 +18,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from harness.report import terminal  # noqa: E402
 from harness.timing.stats import Interval  # noqa: E402
-from harness.timing.stats.difference import Scatter, held, long_run, seen_at_most, spreads  # noqa: E402
+from harness.timing.stats.difference import Scatter, held, seen_at_most  # noqa: E402
 
 Figures = Sequence[dict[str, Any]]
 
@@ -182,3 +183,19 @@ def _wrong(good: Figures, target: Target | None) -> Cell:
 
 def _held(head: str, found: int, n: int, target: Target | None) -> Cell:
     return _beside(head, f"{found} of {n}", target and f"{100 * target.held:g} %", target and found < target.held * n)
+
+
+def long_run(ratios: Sequence[float]) -> float:
+    """Where the same measurement made often enough ends up: the geometric mean. Raises ValueError as `Scatter.of`."""
+    if not ratios or min(ratios) <= 0:
+        raise ValueError("a long-run ratio needs ratios, and a ratio is positive")
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+
+
+def spreads(by_process: Sequence[Sequence[float]]) -> list[float]:
+    """Largest over smallest less 1 of the first ratio of each process, of the second of each, and so on.
+
+    Only places that every process came to are compared; there are none with fewer than two processes.
+    """
+    whole = list(zip(*by_process)) if len(by_process) > 1 else []
+    return [max(ratios) / min(ratios) - 1 for ratios in whole]

@@ -26,11 +26,6 @@ _SHORT, _FEW = 256, 64
 _MOST_SYMBOLS, _MOST_BYTES = 50_000, 32 << 20
 
 
-def demangled(symbol: str) -> str:
-    """The C++ name of a mangled symbol, cut off at `LONGEST_NAME`, or the symbol itself."""
-    return demangled_names([symbol])[symbol]
-
-
 def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     """The C++ names of mangled symbols by symbol, each cut off at `LONGEST_NAME`.
 

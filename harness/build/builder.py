@@ -2,7 +2,7 @@
 came; or compile one call of another builder's, and run nothing of the candidate's.
 
 Behind the sandbox, without a GPU, one fresh process for each. It answers with one frame: the extensions, the compilers'
-output, and the failure, if any, without a frame of ours in its traceback. Before it come words on what it does
+output, and the failure, if any, with the line of the candidate that it is of. Before it come words on what it does
 (`builder_progress`), by which it is given its time, and from the first kind the calls that are to be compiled.
 """
 
@@ -302,11 +302,7 @@ def _describe(error: BaseException, request: dict[str, Any]) -> _Attempt:
         kind = "no_triton"
     own = [frame for frame in frames if frame.filename == str(request["candidate"])] or frames
     line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
-    shown = traceback.format_list(frames) + traceback.format_exception_only(type(error), error)
-    return _Attempt({
-        "kind": kind, "line": line, "message": f"{type(error).__name__}: {text}"[:2000],
-        "traceback": "".join(shown)[-8000:],
-    })
+    return _Attempt({"kind": kind, "line": line, "message": f"{type(error).__name__}: {text}"[:2000]})
 
 
 if __name__ == "__main__":

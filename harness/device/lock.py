@@ -68,10 +68,10 @@ class DeviceLock:
         finally:
             self._lock.release()
 
-    def _take(self, is_built: Callable[[], bool] | None = None) -> bool:
-        """Return once the device is this run's own; whether it was waited for. Raises DeviceBusy."""
+    def _take(self, is_built: Callable[[], bool] | None = None) -> None:
+        """Return once the device is this run's own. Raises DeviceBusy."""
         if self._lock.take():
-            return False
+            return
         is_built = None if is_built is None or is_built() else is_built
         meanwhile = ", and building meanwhile" if is_built else ""
         holder = self._lock.holder()
@@ -90,7 +90,6 @@ class DeviceLock:
                     "longer with --wait SECONDS"
                 )
         self._settle()
-        return True
 
     def _holder(self) -> str:
         """Who has the device and since when, as far as that can be told."""

@@ -16,10 +16,9 @@ import torch
 
 FLAGS_BYTES = mmap.PAGESIZE
 TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, FLUSHED_BYTE = 0, 64, 128, 144, 192, 256, 320
-OPENING_BYTE = 384
+OPENING_BYTE = 384  # of a key, and behind it how many pieces of the inputs it brings
 KEY_BYTES = 16
 SECRET_BYTES = KEY_BYTES + 8  # the key and, right behind it, the word for the flush
-OPENING_BYTES = KEY_BYTES + 4  # a key, and how many pieces of the inputs it brings
 _F_ADD_SEALS, _F_SEAL_SEAL, _F_SEAL_SHRINK = 1033, 0x0001, 0x0002
 _KEEP_SIZE_AND_PUNCH_HOLE = 0x01 | 0x02
 
@@ -73,9 +72,6 @@ class Arena:
 
     def flags(self) -> Flags:
         return Flags(mmap.mmap(self.descriptor, FLAGS_BYTES))
-
-    def close(self) -> None:
-        os.close(self.descriptor)
 
 
 class Flags:

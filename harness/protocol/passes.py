@@ -15,7 +15,6 @@ from harness.protocol import tree
 from harness.protocol.call_form import ByName, called
 
 FORWARD, FORWARD_BACKWARD = "forward", "forward_backward"
-MODES = (FORWARD, FORWARD_BACKWARD)
 _grad = torch.autograd.grad
 _enable_grad = torch.enable_grad
 

@@ -14,7 +14,6 @@ import secrets
 from harness.protocol import cuda_driver
 
 PLACES = 4
-PERIOD = PLACES * PLACES
 SOURCE = r"""
 extern "C" __global__ void step_aside() {}
 """
@@ -40,7 +39,5 @@ def steps_before(index: int) -> int:
 
 
 def whole_rotations(launches: int) -> int:
-    """The number of launches to make where `launches` are wanted: whole periods, whole turns of four, or as many."""
-    if launches >= PERIOD:
-        return round(launches / PERIOD) * PERIOD
+    """The number of launches to make where `launches` are wanted, sixteen at most: whole turns of four, or as many."""
     return max(1, round(launches / PLACES)) * PLACES if launches >= PLACES else launches

@@ -50,11 +50,6 @@ class CallSizes:
         """A float64 call with its inputs: every tensor of an eager call is twice as large."""
         return self.wide_inputs_bytes + 2 * max(self.eager_bytes, self.outputs_bytes)
 
-    @property
-    def reference_bytes(self) -> int:
-        """What the reference itself holds in one eager call."""
-        return self.inputs_bytes + self.state_bytes + max(self.eager_bytes, self.outputs_bytes)
-
 
 @dataclass(frozen=True)
 class MemoryPlan:

@@ -27,6 +27,7 @@ from harness.model.settings import Settings
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import Verdict
 from harness.results.record import Record
+from harness.timing.probes.schedule import Probe
 from harness.timing.stats import typical_us
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from harness.timing.timings import Timing
 
 _LOG_CHARACTERS = 20_000
+# The times of each probe that holds some against others, in the raw samples.
+_PROBE_NAMES = {"early": Probe.EARLY_READ, "completed": Probe.LATE_INPUT, "valued": Probe.INPUT_VALUE}
 
 
 @dataclass(frozen=True)
@@ -130,9 +133,11 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
                 "over_processes": asdict(timing.pooled_baseline) if timing.is_pooled else None,
                 "wall_less_time_us": timing.wall_less_time_us, "window_less_time_us": timing.window_less_time_us,
                 "cooling_us": timing.flush_us,
-                "host_us": timing.host_us, "early": timing.early_read_probe.to_json() if timing.early_read_probe else None,
-                "completed": timing.late_input_probe.to_json() if timing.late_input_probe else None,
-                "valued": timing.input_value_probe.to_json() if timing.input_value_probe else None,
+                "host_us": timing.host_us,
+                **{
+                    name: result.to_json() if (result := timing.probe_results.get(probe)) else None
+                    for name, probe in _PROBE_NAMES.items()
+                },
                 "unheld_overhead_us": timing.ungated_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
                 "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,

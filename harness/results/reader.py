@@ -16,9 +16,6 @@ from harness.model.errors import InputError
 from harness.model.files.text_files import read_text
 from harness.results.record import FIELDS, SCHEMA_VERSION, UNSET, Field, Record, clean_text
 
-Row = dict[str, str]
-MIGRATIONS: dict[int, Callable[[Row], Row]] = {}  # version → what makes a row one of the next version
-
 _BY_NAME = {column.name: column for column in FIELDS}
 _DEFAULTED = ("role",)  # required in a record, but with a default
 _FIGURES = ("time_us", "baseline_us", "speedup", "speedup_lo", "speedup_hi")  # every version has written these
@@ -34,7 +31,8 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
     """
     path = Path(path)
     rows, header = _rows_of(path)
-    records = _records_of(*_at_this_version(header, rows, path), path)
+    _refuse_newer(header, rows, path)
+    records = _records_of(header, rows, path)
     unknown = [name for name in header if name not in _BY_NAME]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
@@ -69,28 +67,16 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
     return rows, header
 
 
-def _at_this_version(
-    header: list[str], rows: list[tuple[int, list[str]]], path: Path
-) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header and rows as this version would have written them, columns that it does not know among them."""
+def _refuse_newer(header: list[str], rows: list[tuple[int, list[str]]], path: Path) -> None:
+    """Raise InputError for the first row of a newer version, before any value in it that this one may not know."""
     place = header.index("schema_version")
-    if all(cells[place] == str(SCHEMA_VERSION) for _, cells in rows):
-        return header, rows
-    migrated = [(line, _migrated(dict(zip(header, cells)), path, line)) for line, cells in rows]
-    names = list(dict.fromkeys(name for _, row in migrated for name in row))
-    return names, [(line, [row.get(name, "") for name in names]) for line, row in migrated]
-
-
-def _migrated(row: Row, path: Path, line: int) -> Row:
-    version = _value(_BY_NAME["schema_version"], row["schema_version"], path, line)
-    if version > SCHEMA_VERSION:
-        raise InputError(
-            f"written by a newer version of this software (schema {version}, known here: {SCHEMA_VERSION})",
-            path, line, hint="Update this software, or run the problem again with this one",
-        )
-    for step in range(version, SCHEMA_VERSION):
-        row = MIGRATIONS.get(step, dict)(row)
-    return row | {"schema_version": str(SCHEMA_VERSION)}
+    for line, cells in rows:
+        version = _value(_BY_NAME["schema_version"], cells[place], path, line)
+        if version > SCHEMA_VERSION:
+            raise InputError(
+                f"written by a newer version of this software (schema {version}, known here: {SCHEMA_VERSION})",
+                path, line, hint="Update this software, or run the problem again with this one",
+            )
 
 
 def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path) -> list[Record]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TextIO
 
 from harness.model.errors import InputError
+from harness.model.files.text_files import replacing
 from harness.results.record import FIELDS, Record, clean_text
 
 # Up to so many rows the CSV is written anew with each, in one move; of thousands that would take longer than to judge them.
@@ -152,13 +153,9 @@ class RunFiles:
         return f"the whole run is in {csv_path} instead"
 
     def _rewrite(self) -> None:
-        part = self.csv_path.with_suffix(".csv.part")
-        try:
+        with replacing(self.csv_path) as part:
             part.write_text(csv_text(self.records), encoding="utf-8", newline="")
-            os.replace(part, self.csv_path)
-            self._in_csv = len(self.records)
-        finally:
-            part.unlink(missing_ok=True)
+        self._in_csv = len(self.records)
 
     def _add_rows(self) -> None:
         _, rows = csv_text(self.records[self._in_csv:]).split("\n", 1)

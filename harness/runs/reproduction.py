@@ -6,7 +6,6 @@ earlier calls, a race) may come out right this time; that is said, and the tenso
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError, InputError
+from harness.model.files.text_files import replacing
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.verdict import OK, Verdict
@@ -51,12 +51,10 @@ class Reproduction:
             "inputs": self.inputs, "got": self.got, "expected": self.expected, "init_inputs": self.model_inputs,
             "sizes": dict(recipe.sizes), "family": recipe.family, "seed": recipe.seed, "model_seed": recipe.model_seed,
         }
-        part = path.with_name(f"{path.name}.part")
         try:
-            torch.save(body, part)
-            os.replace(part, path)
+            with replacing(path) as part:
+                torch.save(body, part)
         except (OSError, RuntimeError) as error:
-            part.unlink(missing_ok=True)
             raise InputError(f"cannot be written ({error})", path, hint="Choose another file with --out FILE") from None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +19,7 @@ from harness.judge.run import nothing_ran
 from harness.model.candidate import Candidate, values_of
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.files.parameters import Value, combinations, defaults
-from harness.model.files.text_files import shown
+from harness.model.files.text_files import replacing, shown
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.verdict import Status
@@ -252,12 +251,10 @@ def yaml_text(candidate: Candidate, tuned: Tuned, command: str) -> str:
 
 def write(path: Path, text: str) -> None:
     """Put `text` into `path` whole. Raises InputError when the disk refuses."""
-    part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        with replacing(path) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise InputError(f"cannot be written ({error.strerror or error})", path) from None
 
 

@@ -215,7 +215,7 @@ def _first_child_ends_well(server: ForkServer, sandbox: Sandbox) -> bool:
     lifeline_read, lifeline_write = os.pipe()
     plan = {
         "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(REPOSITORY),
-        "view": [], "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
+        "view": [], "file_bytes": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
         "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [], "module": _DOES_NOTHING,
         "arguments": [],
     }

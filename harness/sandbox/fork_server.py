@@ -25,7 +25,6 @@ from typing import Any, NoReturn
 from harness.sandbox import init_process, mounts
 from harness.sandbox.descriptors import allow_descriptors
 
-LONGEST_REQUEST = 1 << 20
 MOST_DESCRIPTORS = 32
 _CLONE_FLAGS = {
     "user": 0x10000000, "pid": 0x20000000, "mount": 0x00020000, "ipc": 0x08000000, "net": 0x40000000,

@@ -24,10 +24,7 @@ from harness.sandbox import mounts, processes  # noqa: E402
 def _set_resource_limits(plan: dict) -> None:
     import resource
 
-    wanted = {
-        "RLIMIT_CORE": 0, "RLIMIT_FSIZE": plan["file_bytes"], "RLIMIT_CPU": plan["cpu_s"],
-        "RLIMIT_AS": plan["address_bytes"],
-    }
+    wanted = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": plan["file_bytes"], "RLIMIT_AS": plan["address_bytes"]}
     # Outside a user namespace this limit counts every process of the user's, not only the child's.
     if "user" in plan["namespaces"]:
         wanted["RLIMIT_NPROC"] = plan["processes"]

@@ -1,4 +1,4 @@
-"""How much an untrusted child may take: size of files, memory, processes, processor time.
+"""How much an untrusted child may take: size of files, memory, processes.
 
 Resource limits are set by `init_process` inside the child; memory and processes are held by a cgroup (version 2)
 where this process may make one. A child that has no GPU is also held to an address space, for machines without such
@@ -28,7 +28,6 @@ class ResourceLimits:
     file_bytes: int
     memory_bytes: int | None = None
     processes: int | None = None
-    cpu_s: int | None = None
     address_bytes: int | None = None
     own_shared_memory: bool = False
     own_scratch: bool = False

@@ -238,8 +238,7 @@ def spawn(
     lifeline_read, lifeline_write = os.pipe()
     plan = {
         "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(repository),
-        "view": view, "file_bytes": limits.file_bytes,
-        "cpu_s": limits.cpu_s, "processes": limits.processes, "address_bytes": limits.address_bytes,
+        "view": view, "file_bytes": limits.file_bytes, "processes": limits.processes, "address_bytes": limits.address_bytes,
         "own_shared_memory": limits.own_shared_memory,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],

@@ -188,8 +188,7 @@ def _passes_trial(sandbox: Sandbox) -> bool:
         lifeline_read, lifeline_write = os.pipe()
         plan = {
             "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(repository),
-            "view": view, "file_bytes": None, "cpu_s": None, "processes": None,
-            "address_bytes": None, "own_shared_memory": False,
+            "view": view, "file_bytes": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
             "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
             "command": [sys.executable, "-I", "-S", "-c", _TRIAL, *map(str, (repository, private, neighbour))],
         }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.build.cache import Cache
 from harness.build.toolchain import arch_of, cuda_home, find_toolchain
+from harness.device.choice import device_kind
 from harness.device.lock import DeviceLock
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
@@ -84,18 +85,18 @@ def run_corpus(
     Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `device.lock`
     does. Raises HarnessError for what is the user's or the machine's fault, never for what a case does.
     """
-    device_kind, settings = link.kind if link else _kind_of(devices[0]), load_settings(str(SETTINGS))
-    wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, device_kind, name))}
+    kind, settings = link.kind if link else device_kind(devices[0]), load_settings(str(SETTINGS))
+    wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, kind, name))}
     if not wanted:
-        raise NothingToRun(f"none of the chosen cases runs on a {device_kind} device. Name another --device")
+        raise NothingToRun(f"none of the chosen cases runs on a {kind} device. Name another --device")
     folder = out_dir or new_folder()
     rounds: list[_Round] = []
     csv_paths: list[Path] = []
     for name, mine in wanted.items():
-        problem = _at_home(load_problem(CORPUS / PROBLEMS[name], CORPUS), device_kind)
+        problem = _at_home(load_problem(CORPUS / PROBLEMS[name], CORPUS), kind)
         progress.note(f"{problem.name}: {len(mine)} cases through a run like any other")
         candidates = [read_candidate(case.path) for case in mine]
-        asked = RunRequest(problem, candidates, device_kind if link else devices[0], settings, folder, wait_s=wait_s)
+        asked = RunRequest(problem, candidates, kind if link else devices[0], settings, folder, wait_s=wait_s)
         results = judge_on_cluster(asked, link, progress) if link else judge_all(asked, devices, progress)
         if len(results) > 1:
             hint = "Choose one with --accelerator H100" if link else "Name those of one model with --devices cuda:0,cuda:2"
@@ -106,15 +107,9 @@ def run_corpus(
         rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
     asked = [(case, each.problem) for each in rounds for case in each.cases if case.needs or (with_naive and case.group != _NOT_SHOWN)]
-    naive = {} if link or not asked else _ask_naive_judge(asked, rounds, device_kind, progress, wait_s)
+    naive = {} if link or not asked else _ask_naive_judge(asked, rounds, kind, progress, wait_s)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
     return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
-
-
-def _kind_of(device: str) -> str:
-    from harness.device.cuda import cuda_is_there
-
-    return "cpu" if device == "cpu" or (device == "auto" and not cuda_is_there()) else "cuda"
 
 
 def _at_home(problem: Problem, device_kind: str) -> Problem:

@@ -124,18 +124,6 @@ class Timing:
     word: str | None = None
     is_brief: bool = False  # whether a few calls were enough, of what takes so much longer than the baseline
 
-    @property
-    def early_read_probe(self) -> ProbeResult | None:
-        return self.probe_results.get(Probe.EARLY_READ)
-
-    @property
-    def late_input_probe(self) -> ProbeResult | None:
-        return self.probe_results.get(Probe.LATE_INPUT)
-
-    @property
-    def input_value_probe(self) -> ProbeResult | None:
-        return self.probe_results.get(Probe.INPUT_VALUE)
-
     def keep(self, *halves: HalfRound) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""
         candidate = [half.candidate_us for half in halves]

@@ -74,9 +74,6 @@ class Worker:
         }
         while True:
             command = self._channel.receive()
-            if command["op"] == "stop":
-                self._say({"stopped": True})
-                os._exit(0)
             commands[command["op"]](command)
 
     def _open_device(self, command: dict[str, Any]) -> None:

@@ -91,7 +91,7 @@ def _read(flag: Any) -> Any:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """A frame's worth of words on an exception: its type, message, place in the candidate, and traceback.
+    """A frame's worth of words on an exception: its type, message, and place in the candidate.
 
     Of what Triton's interpreter raises, its cause in the kernel.
     """
@@ -103,13 +103,11 @@ def describe(error: BaseException) -> dict[str, Any]:
         if not frame.filename.startswith(_HERE) and "<frozen importlib" not in frame.filename
     ]
     theirs = [frame for frame in frames if not frame.filename.startswith((_TORCH, _STDLIB))]
-    text = "".join(traceback.format_list(frames)[-6:] + traceback.format_exception_only(error))
     return {
         "type": type(error).__name__,
         "message": _short(str(error)),
         "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "",
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
-        "traceback": text[-6000:],
         "in_kernel": in_kernel,
         # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.
         "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(

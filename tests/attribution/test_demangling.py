@@ -7,10 +7,13 @@ import time
 import pytest
 
 from harness.attribution import demangling
-from harness.attribution.demangling import LONGEST_NAME, demangled, demangled_names
+from harness.attribution.demangling import LONGEST_NAME, demangled_names
 
 PLAIN, ITS_NAME = "_Z9tril_tilePKfS0_Pfi", "tril_tile(float const*, float const*, float*, int)"
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no C++ runtime that demangles")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(demangled_names(["_Z1fv"])["_Z1fv"] == "_Z1fv", reason="there is no C++ runtime that demangles"),
+]
 
 
 def doubling(levels):
@@ -28,8 +31,8 @@ def doubling(levels):
 
 def test_a_symbol_of_few_levels_is_the_name_that_it_stands_for():
     pair = "P<P<int, float>, P<int, float> >"
-    assert demangled(doubling(2)) == f"void tile<P<{pair}, {pair} > >(float const*)"
-    assert demangled(PLAIN) == ITS_NAME
+    twice = doubling(2)
+    assert demangled_names([twice, PLAIN]) == {twice: f"void tile<P<{pair}, {pair} > >(float const*)", PLAIN: ITS_NAME}
 
 
 def test_names_are_those_that_this_process_would_find():
@@ -51,12 +54,13 @@ def test_a_symbol_that_stands_for_gigabytes_costs_neither_memory_nor_much_time(m
 
 
 def test_a_long_name_is_cut_off_where_the_workers_is():
-    assert len(demangled(doubling(12))) == LONGEST_NAME
+    symbol = doubling(12)
+    assert len(demangled_names([symbol])[symbol]) == LONGEST_NAME
 
 
 def test_a_symbol_beyond_all_length_is_left_as_it_is():
     symbol = f"_Z16000{'x' * 16_000}v"
-    assert demangled(symbol) == symbol
+    assert demangled_names([symbol]) == {symbol: symbol}
 
 
 def test_a_symbol_with_a_line_break_stays_as_it_is_and_so_do_the_names_of_the_others():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.attribution import demangling, device_code, symbols
-from harness.attribution.demangling import demangled
+from harness.attribution.demangling import demangled_names
 from harness.attribution.device_code import find_cuobjdump
 from harness.attribution.kernel_names import bare_name
 from harness.attribution.symbols import entry_symbols, gather, triton_kernels
@@ -24,7 +24,7 @@ NAMES = {
     "void tiled<32>(float const*, float*)", "(anonymous namespace)::hidden(float*)", "tril_kernel", "caller(float*)",
 }
 HIDDEN = "_ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf"
-needs_demangler = pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no demangler here")
+needs_demangler = pytest.mark.skipif(demangled_names(["_Z1fv"])["_Z1fv"] == "_Z1fv", reason="there is no demangler here")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 
 
@@ -42,7 +42,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is n
     ],
 )
 def test_a_mangled_symbol_gets_its_cpp_name_and_anything_else_stays(symbol, name):
-    assert demangled(symbol) == name
+    assert demangled_names([symbol]) == {symbol: name}
 
 
 def test_without_a_demangler_symbols_stay_as_they_are(monkeypatch):
@@ -67,7 +67,7 @@ def test_without_cuobjdump_names_are_strings_of_the_extension_and_said_to_be(tmp
     "_ZN6thrust8cuda_cub4core13_kernel_agentINS1_8ParallelIiEEiEEvT0_",
 ])
 def test_what_may_be_the_symbol_of_a_traced_name_is_demangled_whatever_else_lies_beside_it(symbol):
-    name = demangled(symbol)
+    name = demangled_names([symbol])[symbol]
     assert symbol in symbols.with_a_name_of({bare_name(name)}, {symbol, "_Z7anotherPf"})
 
 
@@ -93,7 +93,7 @@ def cubin(tmp_path_factory):
 @needs_nvcc
 @needs_demangler
 def test_entries_are_read_from_real_device_code_and_helpers_are_none(cubin):
-    assert {demangled(symbol) for symbol in entry_symbols(cubin.read_bytes())} == NAMES
+    assert set(demangled_names(entry_symbols(cubin.read_bytes())).values()) == NAMES
 
 
 @needs_nvcc

@@ -102,3 +102,14 @@ def test_there_is_a_second_table_where_there_are_such_candidates_alone(table):
     assert "mine, M=768" in printed and "other, M=768" in printed and "eager" not in printed and "(93 %)" not in printed
     failed = table.beside_table(BESIDE[-1:], True)
     assert "unsure: noisy" in failed
+
+
+def test_the_long_run_ratio_is_the_geometric_mean(table):
+    assert table.long_run([0.5, 2.0]) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="ratio"):
+        table.long_run([])
+
+
+def test_spreads_are_among_the_processes_at_each_place_that_all_came_to(table):
+    assert table.spreads([[1.0, 1.0], [1.01, 0.98, 1.5]]) == [pytest.approx(0.01), pytest.approx(1 / 0.98 - 1)]
+    assert table.spreads([[1.0, 1.1]]) == table.spreads([]) == []

@@ -10,7 +10,6 @@ import pytest
 
 from harness.model.errors import InputError
 from harness.model.verdict import ReasonCode, Status
-from harness.results import reader
 from harness.results.reader import read_records
 from harness.results.record import FIELDS
 from harness.results.writer import csv_text
@@ -138,11 +137,3 @@ def test_a_value_that_cannot_be_read_is_refused_with_its_line_and_column(
 def test_a_newer_version_is_refused_in_words(written, make_record):
     text = csv_text([make_record()]).replace("\n1,", "\n7,")
     assert "newer version of this software (schema 7, known here: 1)" in refusal(written(text))
-
-
-def test_an_older_version_is_migrated_step_by_step(written, make_record, monkeypatch):
-    text = csv_text([make_record(l2_policy="flush")])
-    monkeypatch.setattr(reader, "SCHEMA_VERSION", 3)
-    monkeypatch.setattr(reader, "MIGRATIONS", {2: lambda row: row | {"l2_policy": row["l2_policy"].upper()}})
-    [record] = read_records(written(text))
-    assert (record.schema_version, record.l2_policy) == (3, "FLUSH")

@@ -61,8 +61,7 @@ def test_no_frame_of_the_harness_is_shown(tmp_path):
     with pytest.raises(RuntimeError) as caught:
         import_source(path)
     words = describe(caught.value)
-    assert "harness/" not in words["traceback"]
-    assert "importlib" not in words["traceback"]
+    assert not [frame for frame in words["frames"] if "harness/" in frame or "importlib" in frame]
     assert words["where"].endswith("never_finished.py:1")
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import webbrowser
 from pathlib import Path
 
 from harness.model.errors import InputError
-from harness.model.files.text_files import shown
+from harness.model.files.text_files import replacing, shown
 from harness.model.paths import folders_of
 from harness.report.html.run_files import find_sources, gather
 from harness.results.writer import utc_now
@@ -75,14 +73,11 @@ def _check_out(out: Path) -> None:
 def _write(out: Path, html: str) -> int:
     """Write the whole file or none of it. Returns its size in bytes."""
     content = html.encode("utf-8")
-    part = out.with_name(out.name + ".part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        os.replace(part, out)
+        with replacing(out) as part:
+            part.write_bytes(content)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise InputError(
             f"cannot be written: {error.strerror or error}", out, hint="Choose another place with --out FILE"
         ) from None

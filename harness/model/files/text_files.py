@@ -1,4 +1,4 @@
-"""Reading a text file that the user named, or saying in one sentence why it cannot be read.
+"""Reading a text file that the user named, or saying in one sentence why it cannot be read; and writing a file whole.
 
 Missing files get the nearest name that exists; folders, refused permissions and other encodings are told
 apart. What the text means is left to the caller.
@@ -7,7 +7,8 @@ apart. What the text means is left to the caller.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.model.errors import InputError
@@ -50,6 +51,18 @@ def decoded(content: bytes, path: Path) -> str:
         message = f"byte 0x{content[error.start]:02x} is not UTF-8"
         raise InputError(message, path, line, "Save the file again as UTF-8.") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to, which takes its place at the end; what was begun and failed goes."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        with suppress(OSError):  # it has taken the place, as a rule
+            part.unlink()
 
 
 def joined(errors: Sequence[InputError]) -> InputError:

@@ -110,14 +110,6 @@ def telling(results: Sequence[ErrorFigures], terms: float | None = None) -> Erro
     return worst(results)
 
 
-def sentence(results: Sequence[ErrorFigures], terms: float | None = None) -> str:
-    """`reason` with its status, to stand alone: "imprecise (tf32-class: 1250 u where eager has 55 u …)"."""
-    text = reason(results, terms)
-    if classify(results, terms) is None:
-        return f"incorrect: {text}"
-    return f"within bounds ({text})" if all(within(result) for result in results) else f"imprecise ({text})"
-
-
 def excess(figures: ErrorFigures) -> float:
     """How many times the bound the error is, by the worse of the two; infinite for a NaN."""
     bounds = figures.bounds

@@ -27,7 +27,6 @@ from harness.runs.fleet.judge_process import JudgeProcess
 
 # What only says how far a judge is waits so long for more, so that a candidate takes a few messages and not ten.
 _LINGER_S = 0.25
-_OF_THE_WAY = ("stage", "note")
 # The last of several that come together.
 _LAST = ("free", "answer", "gone", "failed", "device", "until quiet")
 

@@ -22,9 +22,7 @@ from harness.model.candidate import Candidate
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status, Verdict
-from harness.runs.cluster.parcel import (
-    Shelf, packed_build, packed_candidate, packed_problem, packed_settings, settings_of,
-)
+from harness.runs.cluster.parcel import Shelf, packed_build, packed_candidate, packed_problem, settings_of
 
 if TYPE_CHECKING:
     from harness.runs.cluster.link import Link
@@ -108,7 +106,7 @@ class ClusterBuilds:
         self._build, self._node, self._ahead = _task(link.build), node, ahead
         # As text: it goes with each of thousands.
         self._asked = json.dumps({
-            "problem": packed_problem(problem), "settings": packed_settings(settings), "device": asdict(device),
+            "problem": packed_problem(problem), "settings": asdict(settings), "device": asdict(device),
             "archs": list(archs),
         })
         self._on_ready = on_ready

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
@@ -30,7 +30,7 @@ from harness.results.record import Record
 from harness.results.writer import utc_now
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
-from harness.runs.cluster.parcel import packed_candidate, packed_problem, packed_settings
+from harness.runs.cluster.parcel import packed_candidate, packed_problem
 from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, team_of, twice, unlike
@@ -39,7 +39,7 @@ from harness.runs.referee import Evaluation
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
 _POLL_S, _LONGEST_POLL_S = 0.05, 0.2  # for new jobs and builds: the longer, the longer nothing has come
 _MOST_PACKED = 64
-_WARM = 4  # problems that a judge keeps warm, as `evaluation.Referee` does
+_WARM = 4  # problems that a judge keeps warm, as `runs.referee.Referee` does
 
 
 @dataclass(eq=False)
@@ -258,7 +258,7 @@ class Dispatcher:
     def _shared(self, asked: Asked) -> str:
         """The problem and the settings of a job as JSON, which many jobs share."""
         if asked.key not in self._packed:
-            shared = {"problem": packed_problem(asked.problem), "settings": packed_settings(asked.settings)}
+            shared = {"problem": packed_problem(asked.problem), "settings": asdict(asked.settings)}
             self._packed[asked.key] = json.dumps(shared)
             if len(self._packed) > _MOST_PACKED:
                 self._packed.popitem(last=False)

@@ -23,6 +23,7 @@ from harness.build.product import Build
 from harness.judge.work_queue import Job
 from harness.model.candidate import Candidate, OwnBaseline
 from harness.model.errors import HarnessError
+from harness.model.files.text_files import replacing
 from harness.model.formats.foreign import Written
 from harness.model.formulas import Formula
 from harness.model.problem import AccuracyRule, Problem
@@ -85,13 +86,8 @@ def packed_candidate(candidate: Candidate) -> Packed:
     }
 
 
-def packed_settings(settings: Settings) -> Packed:
-    """Return `settings` as plain values."""
-    return asdict(settings)
-
-
 def settings_of(packed: Packed) -> Settings:
-    """Return what `packed_settings` was given."""
+    """Return the settings of which `packed` has the plain values."""
     return Settings(**{**packed, "looks": tuple(packed["looks"])})
 
 
@@ -199,9 +195,8 @@ def _put(path: Path, content: bytes) -> None:
     """Have the file at `path`, which may be in use, hold `content`."""
     if path.is_file() and path.read_bytes() == content:
         return
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    with replacing(path) as part:
+        part.write_bytes(content)
 
 
 def _text_of(path: Path) -> str | None:
@@ -233,7 +228,7 @@ def text_of(message: Any) -> tuple[str, list[Any]]:
         values = {name: value for name, value in vars(message).items() if name not in ("problem", "settings")}
         return json.dumps({
             "kind": "assignment", **values, "problem": packed_problem(message.problem),
-            "settings": packed_settings(message.settings),
+            "settings": asdict(message.settings),
         }), []
     if isinstance(message, Delivery):
         entries = {

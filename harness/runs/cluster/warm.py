@@ -1,6 +1,6 @@
 """A judge that stays, on a node: it judges the jobs of `Referees` one after the other, each with all that it needs.
 
-Device, references and control stay warm for the last problems, as in `evaluation.Referee`, which this is. A fault of
+Device, references and control stay warm for the last problems, as in `runs.referee.Referee`, which this is. A fault of
 whoever asks, or of this machine, is the answer to its job.
 """
 

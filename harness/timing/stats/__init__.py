@@ -10,9 +10,9 @@ from harness.timing.stats.interim_checks import check_of, confidence_at, next_ch
 from harness.timing.stats.process_spread import (
     UNCOUNTED, PooledBaseline, eager_share, is_pooled, lowered, process_share, shifted, with_share,
 )
-from harness.timing.stats.round_order import log_ratio, median, order_of_round, typical_us
+from harness.timing.stats.round_order import log_ratio, order_of_round, typical_us
 from harness.timing.stats.trimmed_mean import (
-    Interval, estimate_log_ratio, estimate_speedup, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin, winsorised_variance,
+    Interval, estimate_log_ratio, estimate_speedup, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin,
 )
 from harness.timing.stats.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning, unseen
 from harness.timing.stats.words import MARGINS, margin, speedup_word
@@ -20,7 +20,7 @@ from harness.timing.stats.words import MARGINS, margin, speedup_word
 __all__ = [
     "MARGINS", "UNCOUNTED", "Interval", "PooledBaseline", "baselines_agree", "confidence_at", "eager_share",
     "estimate_log_ratio", "estimate_speedup", "is_pooled", "load_ahead", "log_ratio", "check_of", "lowered",
-    "margin", "may_be_processes", "median", "narrows_by", "next_check", "order_of_round", "process_share", "reach_of",
+    "margin", "may_be_processes", "narrows_by", "next_check", "order_of_round", "process_share", "reach_of",
     "reaching", "shifted", "should_stop", "spanning", "speedup_word", "trimmed_mean", "tukey_mclaughlin", "typical_us",
-    "unseen", "width_for", "winsorised_variance", "with_share",
+    "unseen", "width_for", "with_share",
 ]

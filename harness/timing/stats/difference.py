@@ -98,19 +98,3 @@ def seen_at_most(events: int, n: int, confidence: float = 0.95) -> float:
     from scipy.special import betaincinv
 
     return 1.0 if events >= n else float(betaincinv(events + 1, n - events, confidence))
-
-
-def long_run(ratios: Sequence[float]) -> float:
-    """Where the same measurement made often enough ends up: the geometric mean. Raises ValueError as `Scatter.of`."""
-    if not ratios or min(ratios) <= 0:
-        raise ValueError("a long-run ratio needs ratios, and a ratio is positive")
-    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
-
-
-def spreads(by_process: Sequence[Sequence[float]]) -> list[float]:
-    """Largest over smallest less 1 of the first ratio of each process, of the second of each, and so on.
-
-    Only places that every process came to are compared; there are none with fewer than two processes.
-    """
-    whole = list(zip(*by_process)) if len(by_process) > 1 else []
-    return [max(ratios) / min(ratios) - 1 for ratios in whole]

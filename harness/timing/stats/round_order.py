@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from harness.timing.stats.trimmed_mean import middle_half, trimmed_mean
 
-# A segment of whole rotations has launches of a faster and a slower kind, half of them each (wire/rotation.py).
+# A segment of whole rotations has launches of a faster and a slower kind, half of them each (protocol/rotation.py).
 _WHOLE_ROTATION = 16
-# So few of a segment, two of sixteen, are not seen where a candidate is looked at (judge/early.py): they must count for
-# nothing either. An eighth would scatter by 3 % less (7 controls of 16 µs on an H200).
+# So few of a segment, two of sixteen, are not seen where a candidate is looked at (timing/probes/result.py): they must
+# count for nothing either. An eighth would scatter by 3 % less (7 controls of 16 µs on an H200).
 _HALF_TRIM = 0.25
 # In halves, with one segment of A each. Joined, BB is one segment of twice as many launches, which saves a lead-in; not AA,
 # since a queue that is longer than others would tell a worker that it is none of those in which it is looked at.
@@ -34,14 +34,6 @@ def order_of_round(index: int, *, beside: bool = False, joined: bool = False) ->
     if beside:
         return ORDER_BESIDE[index % 2]
     return (ORDER_JOINED if joined else ORDER)[index % 2]
-
-
-def median(values: Sequence[float]) -> float:
-    """Middle value, or the mean of the middle two. Raises ValueError without values."""
-    if not values:
-        raise ValueError("no values to take a median of")
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def typical_us(times_us: Sequence[float]) -> float:

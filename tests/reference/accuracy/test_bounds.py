@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reference.accuracy import (
+from harness.reference.accuracy.bounds import (
     UNIT_ROUNDOFF, Bounds, bounds_for, error_unit, fp32_bounds, has_random_signs, is_exact, representation_u,
 )
 

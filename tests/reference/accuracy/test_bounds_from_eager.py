@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reference.accuracy import ErrorFigures, reason
 from harness.reference.accuracy.bounds import ROW_ELEMENTS, Bounds, representation_u
 from harness.reference.accuracy.bounds_from_eager import (
     FAR_RMS_U, FAR_U, LONGEST_CHAIN, Spread, bounds_without_terms, chain_spread_u, hides_narrowing, is_rounding_noise,
     narrowest_bounds, of_one_sum,
 )
+from harness.reference.accuracy.classes import ErrorFigures, reason
 
 NOTHING = Spread(0.0, 0.0)
 MANY = 1000

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.reference.accuracy import ErrorFigures, classify, fp32_bounds, has_random_signs, is_exact, within
+from harness.reference.accuracy.bounds import fp32_bounds, has_random_signs, is_exact
+from harness.reference.accuracy.classes import ErrorFigures, classify, within
 
 UNIFORM, SIGNS, SPREAD, ONE_HOT, TRANSPOSED = "uniform", "signs", "spread", "one-hot", "uniform, transposed A"
 TERMS = {UNIFORM: 4096, SIGNS: 4096, SPREAD: 4096, ONE_HOT: 4096, TRANSPOSED: 8192}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from harness.model.settings import load_settings
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.runs.cluster import parcel
 from harness.runs.cluster.parcel import (
-    Shelf, Unpacker, packed_build, packed_candidate, packed_problem, packed_settings, settings_of, text_of,
+    Shelf, Unpacker, packed_build, packed_candidate, packed_problem, settings_of, text_of,
 )
 from harness.runs.fleet.device_judge import Assignment, Delivery
 
@@ -72,7 +72,7 @@ def test_a_name_that_leads_out_of_the_candidate_s_folder_is_refused(tmp_path):
 
 def test_settings_keep_their_hash():
     settings = load_settings("rigorous")
-    assert settings_of(crossed(packed_settings(settings))) == settings
+    assert settings_of(crossed(asdict(settings))) == settings
 
 
 @pytest.fixture

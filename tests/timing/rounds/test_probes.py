@@ -35,7 +35,7 @@ def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of
     gated, pair = kind != "cpu", 1 if kind == "cuda" else 2
     early = [entry for entry in log if entry[0] == "early"]
     assert early == [("early", timing.launches_per_segment, gated)] * 2 * pair
-    assert timing.early_read_probe == ProbeResult(1000.0, 1111.0, limits=limits_of(kind).probe)
+    assert timing.probe_results[Probe.EARLY_READ] == ProbeResult(1000.0, 1111.0, limits=limits_of(kind).probe)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
 
@@ -89,7 +89,8 @@ def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
     backend.local_launches = lambda model, sets, *, gate: replace(local(model, sets, gate=gate), hidden=False if gate else None)
     timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert timing.launch_hidden is False
-    assert timing.late_input_probe.limits is CUDA.ungated_probe and not timing.late_input_probe.is_finding
+    found = timing.probe_results[Probe.LATE_INPUT]
+    assert found.limits is CUDA.ungated_probe and not found.is_finding
 
 
 @pytest.mark.parametrize("what", [Probe.EARLY_READ, Probe.LATE_INPUT, Probe.INPUT_VALUE])
@@ -102,13 +103,13 @@ def test_where_the_device_waits_for_the_host_all_inputs_of_a_look_lie_open_and_o
     session, backend = scripted.Session(lambda _: 200.0, log, hidden=False), scripted.Backend(2000.0, log, "cuda")
     session.early_us = 20.0  # what a call takes in a segment of open inputs alone
     timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
-    seen, unseen = (timing.input_value_probe, timing.late_input_probe) if what is Probe.INPUT_VALUE else (timing.late_input_probe, timing.input_value_probe)
-    assert (seen.limits, seen.is_finding) == (CUDA.ungated_probe, False) and unseen is None and timing.early_read_probe is None
+    [(of_one, seen)] = timing.probe_results.items()  # a look at early inputs is one at late ones here
+    assert of_one is (Probe.INPUT_VALUE if what is Probe.INPUT_VALUE else Probe.LATE_INPUT)
+    assert (seen.limits, seen.is_finding) == (CUDA.ungated_probe, False)
     assert session.early_s == pytest.approx(1e-3)
     session.completed_later_us = session.valued_later_us = 150.0
     timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
-    found = timing.input_value_probe if what is Probe.INPUT_VALUE else timing.late_input_probe
-    assert found.is_certain
+    assert timing.probe_results[of_one].is_certain
 
 
 def test_looks_are_drawn_for_each_worker_and_one_comes_when_the_rounds_have_ended(rounds_of):
@@ -125,7 +126,7 @@ def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segme
     drawn({3: Probe.EARLY_READ})
     timing, log, *_ = rounds_of(5000.0, 2000.0, kind=kind)
     assert [entry[0] for entry in log].count("early") == segments
-    assert timing.early_read_probe == ProbeResult(5000.0, 1111.0, limits=limits_of(kind).probe)
+    assert timing.probe_results[Probe.EARLY_READ] == ProbeResult(5000.0, 1111.0, limits=limits_of(kind).probe)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
@@ -138,7 +139,8 @@ def test_who_takes_longer_on_inputs_of_another_family_is_seen_in_segments_that_c
     session.valued_later_us = 4000.0
     timing = Rounds(session, backend, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert [entry[0] for entry in log].count("valued") == 5
-    assert timing.input_value_probe.usual_us == 9000.0 and timing.input_value_probe.is_finding and timing.input_value_probe.findings == 5
+    found = timing.probe_results[Probe.INPUT_VALUE]
+    assert found.usual_us == 9000.0 and found.is_finding and found.findings == 5
     assert set(timing.candidate_us) == {5000.0}
 
 
@@ -148,4 +150,5 @@ def test_where_inputs_have_no_other_family_nothing_is_made_of_them(small_regions
     assert reference.timed_families == ()
     session, backend = scripted.Session(lambda _: 5000.0, log), scripted.Backend(2000.0, log)
     timing = Rounds(session, backend, reference, settings, lambda sets, made, only=None: None, set()).run()
-    assert timing.input_value_probe is None and timing.early_read_probe is not None and "valued" not in {entry[0] for entry in log}
+    assert Probe.INPUT_VALUE not in timing.probe_results and Probe.EARLY_READ in timing.probe_results
+    assert "valued" not in {entry[0] for entry in log}

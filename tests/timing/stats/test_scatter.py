@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.timing.stats import Interval
-from harness.timing.stats.difference import Scatter, held, long_run, percentile, seen_at_most, spreads
+from harness.timing.stats.difference import Scatter, held, percentile, seen_at_most
 
 
 def test_distances_are_from_the_truth_and_the_spread_is_among_themselves():
@@ -45,14 +45,3 @@ def test_nothing_seen_in_few_tries_says_little_and_in_many_more():
     assert seen_at_most(0, 59) < 0.05 < seen_at_most(0, 58)
     assert seen_at_most(0, 0) == seen_at_most(3, 3) == 1.0
     assert seen_at_most(1, 10) == pytest.approx(0.394, abs=1e-3)
-
-
-def test_the_long_run_ratio_is_the_geometric_mean():
-    assert long_run([0.5, 2.0]) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="ratio"):
-        long_run([])
-
-
-def test_spreads_are_among_the_processes_at_each_place_that_all_came_to():
-    assert spreads([[1.0, 1.0], [1.01, 0.98, 1.5]]) == [pytest.approx(0.01), pytest.approx(1 / 0.98 - 1)]
-    assert spreads([[1.0, 1.1]]) == spreads([]) == []

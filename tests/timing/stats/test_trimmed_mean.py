@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.timing.stats import Interval, trimmed_mean, tukey_mclaughlin, winsorised_variance
+from harness.timing.stats import Interval, trimmed_mean, tukey_mclaughlin
+from harness.timing.stats.trimmed_mean import winsorised_variance
 
 FINITE = st.floats(-1e6, 1e6, allow_subnormal=False)
 SAMPLES = st.lists(FINITE, min_size=2, max_size=100)
