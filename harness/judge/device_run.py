@@ -16,6 +16,7 @@ from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.backend import Backend
+from harness.device.gpu_ahead import first_calls_made
 from harness.judge.attempts import EntryJudge
 from harness.judge.build_pool import BuildPool
 from harness.judge.control_keeper import KEEPS_S, ControlKeeper
@@ -61,7 +62,8 @@ class DeviceRun:
         self._control = ControlKeeper(build_pool, self._prestart, progress, backend, settings)
         # The control, whose worker gets ready meanwhile.
         self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
-        load_ahead()
+        with first_calls_made(backend.torch_device):
+            load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
