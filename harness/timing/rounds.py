@@ -9,7 +9,6 @@ rounds are A I B I A, and that queue is A's as often as I's.
 from __future__ import annotations
 
 import math
-import secrets
 import statistics
 import time
 from collections.abc import Mapping
@@ -37,9 +36,6 @@ _STEADY = 0.01
 _END_TO_END_CALLS, _OF_LONG_CALLS, _LONG_US = 5, 3, 2000.0  # of a long call the host's time is a small part
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
 _BRIEF_ROUNDS = 3
-# Of the rounds so many are followed by a look at who uses the GPU, drawn: to go through a machine's processes takes it
-# milliseconds, and a helper has to be there in most rounds to gain anything.
-_LOOK_ONE_OF = 4
 
 
 class Rounds:
@@ -88,7 +84,7 @@ class Rounds:
                 timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
                 continue
             reading = self._backend.telemetry(self._own_pids)  # before the checking, which is another load
-            if self._backend.limits.lists_kernels and secrets.randbelow(_LOOK_ONE_OF) == 0:
+            if self._backend.limits.lists_kernels:
                 self._session.note_helpers()
             slowed = is_thermal(reading.throttle)
             timing.note_reading(reading, time.monotonic() - started_s, kept=not slowed)
