@@ -10,21 +10,25 @@ import hashlib
 import struct
 import subprocess
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.attribution.demangling import demangled_names
-from harness.attribution.device_code import find_cuobjdump
+from harness.attribution.device_code import device_symbols, find_cuobjdump
 from harness.attribution.kernel_names import bare_name
 from harness.attribution.symbols import with_a_name_of
+from harness.model.files.elf import sections
 from harness.sandbox.leftovers import content_of
 
 _WORD_BYTES = 8
-_TEXT = b".text."
-_EXTRACT_S, _LARGEST_CUBIN_BYTES, _MOST_CUBINS = 60.0, 64 << 20, 2000
-_NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
+_TEXT = ".text."
+_MOST_MODULES = 10_000
+# An extension is the candidate's, and packed: a little of it may be gigabytes.
+_EXTRACT_S, _EXTRACTED_BYTES, _POLL_S = 60.0, 1 << 30, 0.005
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class LoadedCode:
 
 def read_modules(content: bytes, count: int, *, is_whole: bool) -> LoadedCode:
     """The modules that a recorder left, each behind its length and filled up to whole words."""
-    modules, at = [], 0
-    for _ in range(count):
+    modules, at, is_whole = [], 0, is_whole and count <= _MOST_MODULES
+    for _ in range(min(count, _MOST_MODULES)):
         if at + _WORD_BYTES > len(content):
             return LoadedCode(modules, is_whole=False)
         (length,) = struct.unpack_from("<Q", content, at)
@@ -50,44 +54,63 @@ def read_modules(content: bytes, count: int, *, is_whole: bool) -> LoadedCode:
     return LoadedCode(modules, is_whole)
 
 
-def code_by_symbol(cubin: bytes) -> dict[str, memoryview]:
-    """The machine code of each function in device code in ELF, by its symbol; none of what is no such file."""
+def code_by_symbol(cubin: bytes) -> dict[str, memoryview] | None:
+    """The machine code of each function in device code in ELF, by its symbol; None where it cannot be read as such."""
     try:
-        if cubin[:6] != b"\x7fELF\x02\x01":
-            return {}
-        (sections_at,) = struct.unpack_from("<Q", cubin, 40)
-        size, count, names_in = struct.unpack_from("<HHH", cubin, 58)
-        headers = [struct.unpack_from("<IIQQQQ", cubin, sections_at + index * size) for index in range(count)]
-        names_at = headers[names_in][4]
-        found, code = {}, memoryview(cubin)
-        for name_at, _, _, _, offset, length in headers:
-            name = cubin[names_at + name_at : cubin.index(b"\0", names_at + name_at)]
-            if name.startswith(_TEXT):
-                found[name[len(_TEXT):].decode(errors="replace")] = code[offset : offset + length]
-        return found
-    except _NO_ELF:
-        return {}
+        functions = [each for each in sections(cubin) if each[0].startswith(_TEXT)]
+    except (struct.error, ValueError, OverflowError):
+        return None
+    code = {name[len(_TEXT):]: memoryview(cubin)[place : place + size] for name, place, size in functions}
+    # No compiler has two of one name, or such as overlap or end beyond the file.
+    is_forged = len(code) < len(functions) or sum(size for _, _, size in functions) > len(cubin)
+    return None if is_forged else code
 
 
 def built_code(extensions: Iterable[Path], sm: str) -> dict[str, set[str]] | None:
-    """The code of each symbol that `extensions` have for a GPU of this compute capability ("9.0"); None where it cannot be
-    taken out of them.
+    """The digests of the code of each symbol that `extensions` have for a GPU of this compute capability ("9.0"); None
+    where it cannot be taken out of them.
     """
-    tool = find_cuobjdump()
-    if tool is None:
-        return None
     found: dict[str, set[str]] = defaultdict(set)
     for path in extensions:
-        with tempfile.TemporaryDirectory(prefix="kernel-referee-cubins-") as folder:
-            words = [tool, "-xelf", "all", str(path.resolve())]
-            try:
-                subprocess.run(words, cwd=folder, capture_output=True, timeout=_EXTRACT_S, check=False)
-            except (OSError, subprocess.TimeoutExpired):
+        if device_symbols(path) is None:  # there is none in it
+            continue
+        with tempfile.TemporaryDirectory(prefix="kernel-referee-cubins-") as name:
+            folder = Path(name)
+            if not _extracted(path, folder):
                 return None
-            for cubin in sorted(Path(folder).glob(f"*.sm_{sm.replace('.', '')}*.cubin"))[:_MOST_CUBINS]:
-                for symbol, code in code_by_symbol(content_of(cubin, _LARGEST_CUBIN_BYTES)).items():
+            for cubin in folder.glob(f"*.sm_{sm.replace('.', '')}*.cubin"):
+                functions = code_by_symbol(content_of(cubin))
+                if functions is None:
+                    return None
+                for symbol, code in functions.items():
                     found[symbol].add(_digest(code))
     return found
+
+
+def _extracted(extension: Path, folder: Path) -> bool:
+    """Whether the device code of a shared object lies in `folder` now, each piece in a file."""
+    tool, until_s = find_cuobjdump(), time.monotonic() + _EXTRACT_S
+    if tool is None:
+        return False
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        process = subprocess.Popen([tool, "-xelf", "all", str(extension.resolve())], cwd=folder, **quiet)
+    except OSError:
+        return False
+    with process:
+        while process.poll() is None:
+            if time.monotonic() > until_s or _bytes_in(folder) > _EXTRACTED_BYTES:
+                process.kill()
+            time.sleep(_POLL_S)
+    return process.returncode == 0
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for each in folder.iterdir():
+        with suppress(OSError):  # it may be on its way
+            total += each.stat().st_size
+    return total
 
 
 def not_of_the_build(
@@ -95,22 +118,25 @@ def not_of_the_build(
 ) -> Mapping[str, str]:
     """Those of the demangled kernel `names`, which the build has, that were loaded with other code, each with a reason.
 
-    A kernel that the build has as PTX alone is left out: its code is made by the driver.
+    A kernel of which the build has no machine code for this GPU is left out: the driver makes its code of PTX.
     """
-    built = built_code(extensions, sm) if names else None
-    if built is None:
+    if not names:
         return {}
-    bare = {bare_name(name) for name in names}
+    built = built_code(extensions, sm)
+    if built is None:
+        return dict.fromkeys(names, "has machine code in the build that cannot be read")
+    bare, is_whole = {bare_name(name) for name in names}, loaded.is_whole
     codes: dict[str, set[str]] = defaultdict(set)
     for module in map(code_by_symbol, loaded.modules):
-        for symbol in with_a_name_of(bare, module):  # two symbols may stand for one name
+        is_whole &= module is not None
+        for symbol in with_a_name_of(bare, module or {}):  # two symbols may stand for one name
             codes[symbol].add(_digest(module[symbol]))
     own = with_a_name_of(bare, built)
     name_of = demangled_names(sorted(own | codes.keys()))
     held = {name_of[symbol] for symbol in own}.intersection(names)
     others = {name_of[symbol] for symbol, digests in codes.items() if digests - built.get(symbol, set())} & held
     reasons = dict.fromkeys(others, "was loaded as other machine code than the build made")
-    if not loaded.is_whole:
+    if not is_whole:
         missing = held - {name_of[symbol] for symbol in codes}
         reasons |= dict.fromkeys(missing, "is not among the modules that were seen to be loaded")
     return reasons

@@ -11,8 +11,8 @@ import re
 import struct
 from collections.abc import Mapping
 
-_MAGIC = b"\x7fELF\x02"
-_SECTION = struct.Struct("<II4Q")  # name, type, flags, address, offset, size
+from harness.model.files.elf import sections
+
 _OF_KERNEL = re.compile(r"\.nv\.constant\d+\.(.+)")
 _VARIABLES = ".nv.constant3"
 _SAID = re.compile(r"cubin info: '([^']+)' for '(sm_\w+)' has (\d+) bytes of constant memory")
@@ -23,11 +23,11 @@ def constant_bytes(cubin: bytes) -> dict[str, int]:
     cubin.
     """
     try:
-        sizes = _sections(cubin)
+        found = sections(cubin)
     except (struct.error, ValueError):
         return {}
     variables, size_by_kernel = 0, {}
-    for name, size in sizes:
+    for name, _, size in found:
         if name == _VARIABLES:
             variables = size
         elif of := _OF_KERNEL.fullmatch(name):
@@ -46,17 +46,3 @@ def told(size_by_kernel: Mapping[str, int], sm: str) -> str:
 def read_told(log: str) -> dict[tuple[str, str], int]:
     """Of a log the bytes by symbol and architecture."""
     return {(symbol, sm): int(size) for symbol, sm, size in _SAID.findall(log)}
-
-
-def _sections(elf: bytes) -> list[tuple[str, int]]:
-    """Name and size of each section. Raises struct.error or ValueError where it is cut short or no such file."""
-    if not elf.startswith(_MAGIC):
-        raise ValueError("no ELF file of 64 bits")
-    (table,) = struct.unpack_from("<Q", elf, 0x28)
-    stride, count, names_at = struct.unpack_from("<3H", elf, 0x3A)
-    headers = [_SECTION.unpack_from(elf, table + stride * number) for number in range(count)]
-    if names_at >= count:
-        raise ValueError("no names of sections")
-    *_, start, size = headers[names_at]
-    names = elf[start:start + size]
-    return [(names[at:names.index(b"\0", at)].decode("utf-8", "replace"), size) for at, _, _, _, _, size in headers]

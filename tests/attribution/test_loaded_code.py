@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from harness.attribution import loaded_code
 from harness.attribution.loaded_code import LoadedCode, built_code, code_by_symbol, not_of_the_build, read_modules
 
 SM = "9.0"
@@ -29,8 +30,27 @@ def test_what_is_cut_off_is_missing(content):
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"\x7fELF\x02\x01" + bytes(58), b"\x7fELF\x02\x01" + b"\xff" * 90])
-def test_what_is_no_device_code_has_no_functions(content):
-    assert code_by_symbol(content) == {}
+def test_what_is_no_device_code_cannot_be_read(content):
+    assert code_by_symbol(content) is None
+
+
+def elf(*functions):
+    """An ELF file with so many sections `.text.tile`, each of which is said to have the place and size that are given."""
+    names = b"\0.text.tile\0.strtab\0"
+    header = b"\x7fELF\x02\x01" + bytes(34) + struct.pack("<Q", 64) + bytes(10) + struct.pack("<HHH", 64, len(functions) + 1, len(functions))
+    table = [struct.pack("<II4Q", 1, 1, 0, 0, *each) for each in functions]
+    table.append(struct.pack("<II4Q", 12, 3, 0, 0, 64 * (len(functions) + 2), len(names)))
+    return header.ljust(64, b"\0") + b"".join(each.ljust(64, b"\0") for each in table) + names
+
+
+def test_two_functions_of_one_name_and_one_that_ends_beyond_the_file_are_forged():
+    assert list(code_by_symbol(elf((64, 8)))) == ["tile"]
+    assert code_by_symbol(elf((64, 8), (72, 8))) is None
+    assert code_by_symbol(elf((64, 1 << 40))) is None
+
+
+def test_more_modules_than_are_looked_at_are_missing():
+    assert not read_modules(bytes(8 * 20_000), 20_000, is_whole=True).is_whole
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +111,30 @@ def test_a_symbol_of_other_letters_that_stands_for_the_same_name_is_no_way_aroun
     assert list(code_by_symbol(alias)) == ["_Z4tilePfPf"]
     [name] = ["tile(float*, float*)"]
     assert name in not_of_the_build([name], LoadedCode([alias], is_whole=True), [library], SM)
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@needs_nvcc
+def test_of_code_that_cannot_be_taken_out_of_the_build_nothing_is_known(made, monkeypatch):
+    library, own = made(OWN)
+    if built_code([library], SM) is None:
+        pytest.skip("needs cuobjdump")
+    monkeypatch.setattr(loaded_code, "_EXTRACTED_BYTES", 0)
+    monkeypatch.setattr(loaded_code, "_POLL_S", 0.0)
+    monkeypatch.setattr(loaded_code, "_EXTRACT_S", 0.0)
+    [name] = ["tile(float*, float*)"]
+    assert "cannot be read" in not_of_the_build([name], LoadedCode([own], is_whole=True), [library], SM)[name]
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@needs_nvcc
+def test_an_extension_without_device_code_is_none_that_cannot_be_read(made, tmp_path):
+    library, own = made(OWN)
+    if built_code([library], SM) is None:
+        pytest.skip("needs cuobjdump")
+    plain = tmp_path / "plain.so"
+    (tmp_path / "plain.c").write_text("int one() { return 1; }")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", plain, tmp_path / "plain.c"], check=True, timeout=60)
+    assert not_of_the_build(["tile(float*, float*)"], LoadedCode([own], is_whole=True), [plain, library], SM) == {}
