@@ -106,8 +106,11 @@ def run_corpus(
         controls = [record for record in result.records if record.role == "baseline"]
         rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
-    asked = [(case, each.problem) for each in rounds for case in each.cases if case.needs or (with_naive and case.group != _NOT_SHOWN)]
-    naive = {} if link or not asked else _ask_naive_judge(asked, rounds, kind, progress, wait_s)
+    shown = [
+        (case, each.problem) for each in rounds for case in each.cases
+        if case.needs or (with_naive and case.group != _NOT_SHOWN)
+    ]
+    naive = {} if link or not shown else _ask_naive_judge(shown, rounds, kind, progress, wait_s)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
     return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
 

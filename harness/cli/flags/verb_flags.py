@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.model.errors import InputError
@@ -17,6 +18,10 @@ EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
   2  bad input               3  selftest, compare --fail-on: something is not as it should be
   4  nothing could run       130  interrupted"""
+
+# What run has and these verbs refuse, in words that say why.
+NOT_OF_WATCH = ("resume", "sanitize", "arch", "strict", "devices", "ray", "accelerator", "energy", "extra-times")
+NOT_OF_TUNE = ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline", "energy", "extra-times")
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +53,7 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
 
 def add_watch(verbs: argparse._SubParsersAction) -> None:
     watch = _runs(verbs, "watch", "run, and judge a candidate again each time it is saved, or what it imports", one=True)
-    _hide(watch, "--sanitize", "--arch", "--strict", "--devices", "--ray", "--accelerator", "--energy", "--extra-times")
+    _hide(watch, NOT_OF_WATCH)
     watch.set_defaults(watch=True, tune=None, resume=False)
 
 
@@ -56,9 +61,7 @@ def add_tune(verbs: argparse._SubParsersAction) -> None:
     tune = _runs(verbs, "tune", "search a candidate's PARAMETERS, and write the best into a YAML beside it", one=True)
     tune.add_argument("tune", metavar="CANDIDATE", help="the candidate, by its name")
     _add_trials(tune)
-    _hide(
-        tune, "--only", "--skip", "--sanitize", "--arch", "--strict", "--devices", "--baseline", "--energy", "--extra-times"
-    )
+    _hide(tune, NOT_OF_TUNE)
     tune.set_defaults(watch=False, resume=False)
 
 
@@ -68,10 +71,10 @@ def add_suite(verbs: argparse._SubParsersAction) -> None:
     suite.set_defaults(watch=False, tune=None)
 
 
-def _hide(verb: argparse.ArgumentParser, *flags: str) -> None:
-    """Leave `flags` out of the verb's `--help`: it refuses them, in words that say why."""
+def _hide(verb: argparse.ArgumentParser, refused: Sequence[str]) -> None:
+    """Leave the flags that are `refused` out of the verb's `--help`."""
     for action in verb._actions:
-        if not set(flags).isdisjoint(action.option_strings):
+        if any(f"--{each}" in action.option_strings for each in refused):
             action.help = argparse.SUPPRESS
 
 

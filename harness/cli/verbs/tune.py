@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.flags.verb_flags import NOT_OF_TUNE
 from harness.cli.verbs.serve import open_judges
 from harness.device.choice import check_device_name, check_ray, ray_words, require_torch
 from harness.model.candidate import Candidate, file_named, find_candidates, read_candidate, values_of
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from harness.runs.tuning import Judging, Trial, Tuned
 
 _SHOWN = 10
-_REFUSED = (
-    "resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline", "energy", "extra-times",
-)
 _OUT = "tuning"  # not among the results: a trial is no run of the problem
 
 
@@ -40,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Tune one candidate. Returns 0; raises HarnessError when none of its values is ok."""
     check_device_name(options.device)
     check_ray(options)
-    for flag in _REFUSED:
+    for flag in NOT_OF_TUNE:
         if getattr(options, flag.replace("-", "_")):
             raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.flags.verb_flags import NOT_OF_WATCH
 from harness.device.choice import check_device_name, require_torch
 from harness.model.candidate import Candidate, find_candidates, rivals_of
 from harness.model.errors import HarnessError, InputError, NothingToRun
@@ -39,9 +40,9 @@ _POLL_S = 0.25
 def run(options: argparse.Namespace) -> int:
     """Watch one problem's folder of candidates. Returns 0 when it is interrupted."""
     check_device_name(options.device)
-    for flag in ("resume", "sanitize", "arch", "strict", "devices", "ray", "energy", "extra_times"):
-        if getattr(options, flag):
-            message = f"--{flag.replace('_', '-')} goes with a run that ends, not with --watch"
+    for flag in NOT_OF_WATCH:
+        if getattr(options, flag.replace("-", "_")):
+            message = f"--{flag} goes with a run that ends, not with --watch"
             raise InputError(message, hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
         raise InputError("--watch looks at one problem", hint="Name one problem file")
