@@ -102,7 +102,8 @@ def _extracted(extension: Path, folder: Path) -> bool:
             if time.monotonic() > until_s or _bytes_in(folder) > _EXTRACTED_BYTES:
                 process.kill()
             time.sleep(_POLL_S)
-    return process.returncode == 0
+    # It may have ended by itself between two looks at how much there is.
+    return process.returncode == 0 and _bytes_in(folder) <= _EXTRACTED_BYTES
 
 
 def _bytes_in(folder: Path) -> int:

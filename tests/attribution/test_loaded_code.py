@@ -121,8 +121,6 @@ def test_of_code_that_cannot_be_taken_out_of_the_build_nothing_is_known(made, mo
     if built_code([library], SM) is None:
         pytest.skip("needs cuobjdump")
     monkeypatch.setattr(loaded_code, "_EXTRACTED_BYTES", 0)
-    monkeypatch.setattr(loaded_code, "_POLL_S", 0.0)
-    monkeypatch.setattr(loaded_code, "_EXTRACT_S", 0.0)
     [name] = ["tile(float*, float*)"]
     assert "cannot be read" in not_of_the_build([name], LoadedCode([own], is_whole=True), [library], SM)[name]
 
