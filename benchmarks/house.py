@@ -38,13 +38,16 @@ def function_lines() -> list[int]:
 
 
 def with_one_importer() -> dict[str, str]:
-    """Return the modules that one other module alone imports, and which; packages and programs are left out."""
+    """Return the modules that one other module alone imports, and which; packages and programs are left out, and what a
+    package hands on to those who import it.
+    """
     importers: dict[str, set[str]] = {}
     for each in OWN:
         importers.setdefault(each.target, set()).add(each.module)
     return {
         module: next(iter(found)) for module, found in importers.items()
         if len(found) == 1 and module in MODULES and MODULES[module].name != "__init__.py"
+        and found != {module.rpartition(".")[0]}
     }
 
 

@@ -47,7 +47,7 @@ _NAMED = {
     "same_draws": "reference.reference_checks._SAME_DRAWS",
     "same_u": "reference.reference_checks._SAME_U",
     "random_u": "reference.reference_checks._RANDOM_U",
-    "state_share": "judge.moved_state._OFF_SHARE",
+    "state_share": "judge.loader._OFF_SHARE",
     "confidence": "model.settings.Settings.confidence",
     "trim": "timing.stats.trimmed_mean.TRIM",
     "margins": "timing.stats.words.MARGINS",

@@ -14,7 +14,7 @@ from typing import Any
 from harness.build import parallel_front_ends, stand_in_headers
 from harness.build.builder_progress import BuildLimits
 from harness.build.device_answers import DeviceFacts, card_of
-from harness.build.flag_rules import unknown_flags
+from harness.build.flags import unknown_flags
 from harness.build.outcome import BUILT, COMPILED, IMPORTED, MOST_EXTENSIONS, Compiled, Ending
 from harness.build.toolchain import COMPILE_ONLY_ARCH, Toolchain, cuda_home
 from harness.model.candidate import Candidate

@@ -19,7 +19,7 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import (
-    certain_errors, compile_only, cubin, dependencies, flag_files, source_suffixes, stand_in_headers,
+    certain_errors, compile_only, cubin, dependencies, flags, source_suffixes, stand_in_headers,
 )
 from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
@@ -131,7 +131,7 @@ class ExtensionMaker:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
         texts = all_texts(kind, arguments)
-        named = flag_files.files_named(arguments, texts, place, self.own_folder)
+        named = flags.files_named(arguments, texts, place, self.own_folder)
         self.files |= dependencies.local(named, self.folder, self.nvcc)
         self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
         return module
@@ -305,7 +305,7 @@ def headers_beside(sources: Sequence[Path]) -> set[Path]:
 def header_folders(kind: str, arguments: Mapping[str, Any]) -> list[Path]:
     """Where a call's own headers are looked for: beside its sources, and on the include paths that it gives."""
     beside = [path.parent for path in source_files(arguments)] if kind == "load" else []
-    return [*beside, *flag_files.header_folders(arguments)]
+    return [*beside, *flags.header_folders(arguments)]
 
 
 def all_texts(kind: str, arguments: Mapping[str, Any]) -> list[str]:

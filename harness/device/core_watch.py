@@ -2,7 +2,8 @@
 
 Linux's perf events interrupt each thread of a process every so often of the time that it has a core, and note the
 address of the instruction that it was at, with the code that the process maps. Threads and processes that are begun
-later are looked at from their first instruction on. What the addresses say is `attribution.code_regions`'s.
+later are looked at from their first instruction on. `CodeWatch` cuts the looks to the windows of timed calls; what the
+addresses say is `attribution.code_regions`'s.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import platform
 import struct
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
 
-from harness.attribution.code_regions import Look, Mapped
+from harness.attribution.code_regions import CodeSeen, Look, Mapped, Window, code_seen
 from harness.device.core_balance import CoreBalance, MappedCode
 from harness.sandbox.descriptors import allow_descriptors
 
@@ -142,6 +145,52 @@ class CoreWatch:
         elif kind == _LOST:
             (count,) = struct.unpack_from("=Q", body, 8)
             self.lost += count
+
+
+class CodeWatch:
+    """Whose code the cores of a worker were at in its timed calls. It looks at no process until it `begin`s. `close` it."""
+
+    def __init__(self) -> None:
+        self._watch: CoreWatch | None = None
+        self._windows: list[tuple[object, Window]] = []  # of whose calls
+
+    def begin(self, pids: Collection[int]) -> None:
+        """Look at these processes, and at what they begin, from now on."""
+        self._watch = CoreWatch(pids)
+
+    def during(self, *, is_probe: bool) -> AbstractContextManager[None]:
+        """Entered while launches are made: those of a probe are looked at often."""
+        return self._watch.often() if is_probe and self._watch is not None else nullcontext()
+
+    def note(self, reference: object, calls: Iterable[tuple[int | None, float]], *, is_probe: bool) -> None:
+        """Keep when `calls` of `reference` were timed: each opened at so many ns, and took so many µs."""
+        if self._watch is None:
+            return
+        self._watch.check() if is_probe else self._watch.read()
+        period_ns = OFTEN_NS if is_probe else RARELY_NS
+        self._windows += [
+            (reference, Window(opened_ns, opened_ns + round(time_us * 1e3), period_ns))
+            for opened_ns, time_us in calls if opened_ns is not None
+        ]
+
+    def seen(self, reference: object, own_files: Collection[Path]) -> tuple[CodeSeen | None, str | None]:
+        """Whose code it was in the calls of `reference`; a sentence where that was not looked at."""
+        if self._watch is None:
+            return None, "its device is none"
+        self._watch.check()
+        windows = [window for of, window in self._windows if of is reference]
+        seen = code_seen(self._watch.looks, self._watch.mapped, windows, [str(each) for each in own_files])
+        return replace(seen, lost=self._watch.lost, unmet=tuple(self._watch.unmet)), self._watch.fault
+
+    def read(self) -> None:
+        """Take over what was noted, while a call lasts, so that there is room for more."""
+        if self._watch is not None:
+            self._watch.read()
+
+    def close(self) -> None:
+        """End all looks."""
+        if self._watch is not None:
+            self._watch.close()
 
 
 def _opened(attributes: ctypes.Array[ctypes.c_char], thread: int, core: int) -> io.FileIO:

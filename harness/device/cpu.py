@@ -14,7 +14,7 @@ import torch
 
 from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Recording
-from harness.device import clflush, reference_rates
+from harness.device import reference_rates
 from harness.device.backend import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
@@ -51,8 +51,8 @@ class CpuBackend:
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
         self.l2_policy = cpu_cache_flush.CPU_POLICY
-        if clflush.can_flush_lines():
-            self.l2_policy += f", {clflush.POLICY}"
+        if cpu_cache_flush.can_flush_lines():
+            self.l2_policy += f", {cpu_cache_flush.EVICTED_POLICY}"
         self._heap = SteadyHeap()
         self.arena = Arena.create()
         self._flags = self.arena.flags()
@@ -130,7 +130,7 @@ class CpuBackend:
         if self._lacks_pieces(index):
             self._late_inputs.complete(self._slots[index][1])
         # Last of all: a worker that made nothing cold, or read its inputs meanwhile, has none of them in a cache of its.
-        clflush.flush_lines(self._slots[index][1][: self._sets[index].size_bytes])
+        cpu_cache_flush.flush_lines(self._slots[index][1][: self._sets[index].size_bytes])
         self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
@@ -185,7 +185,7 @@ class CpuBackend:
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
                 ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.size_bytes)
-                clflush.flush_lines(slot[: inputs.size_bytes])  # before the flush: it has the pages' places looked up
+                cpu_cache_flush.flush_lines(slot[: inputs.size_bytes])  # before the flush: it has the pages' places looked up
                 self._cache_flush.run(cpu_cache_flush.fresh_word())
                 # As in a worker, where nobody looks for missed words: with that, or with the arguments made last,
                 # PyTorch's

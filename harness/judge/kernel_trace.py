@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness.attribution import code_regions
-from harness.attribution.carried_code import carries_code
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
     Owners,
@@ -38,6 +37,7 @@ from harness.attribution.linked_symbols import foreign_functions
 from harness.attribution.loaded_code import not_of_the_build
 from harness.attribution.permitted_symbols import is_permitted
 from harness.attribution.recording import Unproven, Window, windows
+from harness.attribution.source_names import carries_code
 from harness.attribution.symbols import gather
 from harness.judge import check
 from harness.judge.launch_figures import judge_launch

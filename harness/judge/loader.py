@@ -1,9 +1,13 @@
-"""Having a worker load its candidate for one set of sizes after the other, and what its state is to blame for."""
+"""Having a worker load its candidate for one set of sizes after the other, and whether its state is the reference's:
+what it is constructed with, and what a call makes of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+
+import torch
 
 from harness.judge.judgement import Judgement, Prepared
 from harness.launch import failures
@@ -11,6 +15,9 @@ from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.reference_model import Reference
+
+# How far from where the reference moves a tensor a candidate's may end, as a share of the way.
+_OFF_SHARE = 0.1
 
 
 class Loader:
@@ -54,3 +61,31 @@ def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[N
         judgement.warnings.append(
             f"its outputs are right, but its state is not the reference's: {loader.state_mismatch}"
         )
+
+
+def moves_alike(session: Session, reference: Reference, timeout_s: float) -> bool | None:
+    """Have the candidate that is loaded and open make one call, and see whether that moves its state as the reference's does
+    (running statistics in training mode); None where the reference's call moves none. Raises Failed.
+    """
+    if not reference.moved_state:
+        return None
+    before = session.state(reference)
+    if before is None:
+        return False
+    inputs = reference.draw()
+    session.launch([inputs], gate=False, timeout_s=timeout_s)
+    after = session.state(reference)
+    if after is None:
+        return False
+    wanted = reference.state_after(before, inputs)
+    return all(_moved(before, wanted, after, name) for name in reference.moved_state)
+
+
+def _moved(
+    before: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor], name: str
+) -> bool:
+    if not wanted[name].is_floating_point():
+        return torch.equal(after[name], wanted[name])
+    start, goal, end = (state[name].double() for state in (before, wanted, after))
+    way, off = (start - goal).abs().amax(), (end - goal).abs().amax()
+    return bool(off <= _OFF_SHARE * way)

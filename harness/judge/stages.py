@@ -18,8 +18,7 @@ from harness.device.backend import Backend
 from harness.judge import check, extras
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
-from harness.judge.loader import Loader, blaming_the_state
-from harness.judge.moved_state import moves_alike
+from harness.judge.loader import Loader, blaming_the_state, moves_alike
 from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.launch.session import Session

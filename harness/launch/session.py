@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from harness.device.backend import Backend
+from harness.device.core_watch import CodeWatch
 from harness.launch import failures
-from harness.launch.code_watch import CodeWatch
 from harness.launch.conversation import EAGER_IN_WORKER, FORWARD, LaunchConversation, Launches, Words
 from harness.launch.model_commands import HandedState, difference_of_states, load_command, reference_command
 from harness.model.verdict import ReasonCode, Status
@@ -164,7 +164,7 @@ class Session:
                 raise failures.written_late(late[0], len(sets))
             made = replace(run.read(reply, self.backend.slots_unchanged(sets)), recording=recording)
             self.reordered |= any(launch.reordered for launch in made.launches)
-            self.code_watch.note(self._opened, made, is_probe=is_probe)
+            self.code_watch.note(self._opened, [(each.opened_ns, each.time_us) for each in made.launches], is_probe=is_probe)
             return made
         except failures.Failed as failure:
             # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.

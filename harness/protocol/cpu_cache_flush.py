@@ -5,16 +5,23 @@ dirty lines of the buffer are in the cache when the timed window opens. On a CPU
 once. Both happen under a word that the judge gives for each launch, so that it can look whether they did.
 
 On a CPU the C library writes, by a function whose address is taken as this module is imported: an operator of PyTorch's
-could be given another body, one with stores that go past the cache.
+could be given another body, one with stores that go past the cache. Besides, the judge's own process evicts the inputs,
+whatever a worker did before. The processor's instruction for it goes by physical memory: a line of a shared region leaves
+the caches of all cores, in whatever process it was read. A worker can neither leave it out nor see that it was done.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import glob
+import mmap
+import platform
 import secrets
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 
 import torch
@@ -22,6 +29,7 @@ import torch
 GPU_FACTOR = 2
 GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
 CPU_POLICY = "cold: 1xLLC written"
+EVICTED_POLICY = "inputs evicted"
 WORD_BITS = 31
 _CPU_MOST_BYTES = 256 * 1024 * 1024
 _SAMPLED_WORDS = 4096
@@ -34,6 +42,10 @@ _write.argtypes, _write.restype = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_siz
 # half of its launches: `openmp_cpu` took 1.8 to 2.5 ms so on two cores, and 1.15 to 1.36 with it (nine runs of either).
 _SETTLING_BYTES = 32 << 20
 _fill = torch.Tensor.fill_
+# clflush [rdi] or clflushopt [rdi]; add rdi, 64; cmp rdi, rsi; jb to the first; mfence; ret
+_PLAIN, _OPTIMISED = "0fae3f", "660fae3f"
+_REST = {_PLAIN: "4883c7404839f772f4", _OPTIMISED: "4883c7404839f772f3"}
+_END = "0faef0c3"
 
 
 class CpuCacheFlush:
@@ -119,3 +131,43 @@ def cpu_last_level_bytes() -> int:
         unit = {"K": 1024, "M": 1024**2}.get(text[-1:], 1)
         sizes.append(int(text.rstrip("KM")) * unit)
     return max(sizes, default=32 * 1024**2)
+
+
+def flush_lines(region: torch.Tensor) -> None:
+    """Have no core's cache hold anything of `region`; nothing happens where `can_flush_lines` is false."""
+    flushing = _flushing()
+    if flushing is not None and region.numel():
+        flushing(region.data_ptr(), region.data_ptr() + region.numel())
+
+
+def can_flush_lines() -> bool:
+    """Whether this machine has the instruction (x86-64), and lets a process make code of it."""
+    return _flushing() is not None
+
+
+@functools.cache
+def _flushing() -> Callable[[int, int], None] | None:
+    instruction = _instruction()
+    if instruction is None:
+        return None
+    code = bytes.fromhex(instruction + _REST[instruction] + _END)
+    try:
+        memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    except OSError:  # a system that forbids memory which is written and executed
+        return None
+    memory.write(code)
+    at = ctypes.c_char.from_buffer(memory)  # keeps the memory
+    flushing = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(ctypes.addressof(at))
+    flushing.memory = at
+    return flushing
+
+
+def _instruction() -> str | None:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
+    return _OPTIMISED if "clflushopt" in flags else _PLAIN if "clflush" in flags else None

@@ -27,7 +27,7 @@ from harness.protocol.markers import Closer, Markers
 from harness.protocol.masking import LateInputWriter, Mask
 from harness.protocol.recorder import open_recorder
 from harness.protocol.rotation import Rotation
-from harness.worker.output_guard import Guard
+from harness.worker.outputs import Guard
 
 _LEGACY_STREAM = 0
 _WINDOW_POLL_S = 5e-5

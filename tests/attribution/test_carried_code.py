@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from harness.attribution.carried_code import carries_code
+from harness.attribution.source_names import carries_code
 from harness.model.paths import REPOSITORY
 
 CODE = random.Random(1).randbytes(3000)

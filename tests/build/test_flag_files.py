@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build.flag_files import files_named, header_folders
+from harness.build.flags import files_named, header_folders
 
 
 @pytest.fixture
@@ -57,5 +57,5 @@ def test_what_is_installed_is_no_file_of_the_candidates_and_neither_is_a_very_la
     monkeypatch.setattr("harness.build.installed_folders._SYSTEM", (str(place / "more"),))
     assert files_named(arguments, [], place, place) == {str(place / "own library.a")}
     assert files_named(arguments, [], place, place / "more" / "mine") == both, "the candidate's own folder is no such place"
-    monkeypatch.setattr("harness.build.flag_files._LARGEST_BYTES", -1)
+    monkeypatch.setattr("harness.build.flags._LARGEST_BYTES", -1)
     assert files_named(arguments, [], place, place) == set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build.flag_rules import unknown_flags
+from harness.build.flags import unknown_flags
 
 USUAL = [
     "-O3", "-std=c++17", "--std=c++17", "-lineinfo", "--use_fast_math", "-gencode=arch=compute_90a,code=sm_90a", "-Xcompiler",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.judge.moved_state import moves_alike
+from harness.judge.loader import moves_alike
 from harness.model.problem import AccuracyRule
 from harness.protocol.layout import plan
 

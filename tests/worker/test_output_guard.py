@@ -9,7 +9,7 @@ import torch
 
 from harness.protocol import cuda_driver
 from harness.protocol.layout import plan
-from harness.worker.output_guard import Guard
+from harness.worker.outputs import Guard
 
 pytestmark = pytest.mark.gpu
 

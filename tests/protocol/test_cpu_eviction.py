@@ -8,16 +8,16 @@ import time
 import pytest
 import torch
 
-from harness.device import clflush
+from harness.protocol import cpu_cache_flush
 
-flushes = pytest.mark.skipif(not clflush.can_flush_lines(), reason="this processor has no instruction for it, or forbids it")
+flushes = pytest.mark.skipif(not cpu_cache_flush.can_flush_lines(), reason="this processor has no instruction for it, or forbids it")
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 63, 64, 65, 4096, 100_001])
 def test_what_is_flushed_keeps_its_values(size_bytes):
     region = torch.randint(0, 256, (size_bytes,), dtype=torch.uint8)
     before = region.clone()
-    clflush.flush_lines(region)
+    cpu_cache_flush.flush_lines(region)
     assert torch.equal(region, before)
 
 
@@ -32,7 +32,7 @@ def test_what_was_read_a_moment_ago_has_to_come_from_memory():
     def reading_us(flushing: bool) -> float:
         torch.index_select(region, 0, lines, out=out)
         if flushing:
-            clflush.flush_lines(region)
+            cpu_cache_flush.flush_lines(region)
         began = time.perf_counter_ns()
         torch.index_select(region, 0, lines, out=out)
         return (time.perf_counter_ns() - began) / 1e3

@@ -1,7 +1,11 @@
-"""What the flags of a call lead to: folders of headers, and files that no compiler tells of.
+"""What the flags of a build lead to, and which of them may start a program.
 
 With -MD compilers tell which sources and headers they read. A linker tells nothing of its libraries, nor does anybody of
-a file of further flags, nor an assembler of what it takes in by `.incbin`.
+a file of further flags, nor an assembler of what it takes in by `.incbin`: such files are looked up here.
+
+A compiler starts programs: its own parts, and what `-wrapper`, `-specs`, `-B`, `-fplugin` or `-ccbin` name. ninja hands its
+commands to a shell, which starts what a `;` or a `$(…)` says. Whoever starts a program in a build may put another library
+in the place of what was compiled. So flags are held against a list of those that start none.
 """
 
 from __future__ import annotations
@@ -25,6 +29,25 @@ _BEFORE_A_NAME = re.compile(r"[@,=]")
 _TOOLKITS = ("/opt",)
 # These files are hashed whenever a build is looked for.
 _LARGEST_BYTES = 64 << 20
+
+_FLAGS, _PATHS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"), ("extra_include_paths", "sources")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+# What a shell makes nothing of, but for quotes and what they quote.
+_PLAIN = re.compile(r"""[\w\-+=.,:/@%"'\\\[\] ]*""")
+# Flags that hand the rest of their word on to another part of the compiler.
+_HANDS_ON = re.compile(r"-Wl,|(?:-Xcompiler|--compiler-options|-Xlinker|--linker-options)=")
+_KNOWN = re.compile(
+    r"-(?:[DUILlOWgm]|f(?!plugin|use-ld)|isystem|iquote).*"
+    r"|-[GVcstvwxz]|-(?:ansi|include|pedantic|pipe|pthread|shared)"
+    r"|-X(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)(?:=.*)?|--?(?:compiler|linker|ptxas)-options(?:=.*)?"
+    r"|--?(?:arch|code|debug|default-stream|define-macro|device-debug|diag[-_]suppress|dlto|expt-extended-lambda|"
+    r"expt-relaxed-constexpr|extended-lambda|extra-device-vectorization|fmad|ftz|gencode|generate-code|generate-line-info|"
+    r"gpu-architecture|gpu-code|include-path|library|library-path|lineinfo|lto|maxrregcount|optimize|prec-div|prec-sqrt|rdc|"
+    r"relocatable-device-code|resource-usage|restrict|split-compile|std|threads|undefine-macro|use_fast_math|verbose)(?:=.*)?"
+    # the linker's
+    r"|--?(?:no-)?(?:as-needed|gc-sections|whole-archive)|--?(?:start|end)-group|--?(?:disable|enable)-new-dtags"
+    r"|--?(?:exclude-libs|rpath|rpath-link|version-script)(?:=.*)?|-B(?:dynamic|static|symbolic)"
+)
 
 
 def header_folders(arguments: Mapping[str, Any]) -> list[Path]:
@@ -78,3 +101,37 @@ def _is_own(path: Path, installed: tuple[str, ...]) -> bool:
         return is_small and not str(real).startswith(installed)
     except (OSError, ValueError, RuntimeError):  # no name that a file may have, or links in a circle
         return False
+
+
+def unknown_flags(call: Mapping[str, Any], common: Iterable[str] = ()) -> list[str]:
+    """What of a `call` (as `extension_call` has it), and of PyTorch's `common` flags as its caller left them, may start a
+    program, each once.
+    """
+    arguments = call["arguments"]
+    name = str(arguments.get("name"))
+    unknown = [] if _NAME.fullmatch(name) else [name]
+    unknown += [path for key in _PATHS for path in _texts(arguments.get(key)) if not _PLAIN.fullmatch(path)]
+    for flag in [*(each for key in _FLAGS for each in _texts(arguments.get(key))), *map(str, common)]:
+        if not all(map(_is_known, _seen_words(flag))):
+            unknown.append(flag)
+    return list(dict.fromkeys(unknown))
+
+
+def _texts(given: Any) -> list[str]:
+    return [given] if isinstance(given, str) else [str(each) for each in given or []]
+
+
+def _seen_words(flag: str) -> list[str]:
+    """What compilers see of a flag: words of a shell, and what they split at commas; the flag where no shell splits it."""
+    if not _PLAIN.fullmatch(flag):
+        return [f"@{flag}"]
+    try:
+        words = shlex.split(flag)
+    except ValueError:
+        return [f"@{flag}"]
+    return [part for word in words for each in _HANDS_ON.sub("", word, 1).split(",") for part in each.split()]
+
+
+def _is_known(word: str) -> bool:
+    """Whether it is known to start nothing; a word without a dash is an input, or what a known flag is given."""
+    return bool(_KNOWN.fullmatch(word)) if word.startswith("-") else not word.startswith("@")
