@@ -45,7 +45,7 @@ from harness.build.stand_in_headers import STOCK_VARIABLE
 from harness.build.toolchain import Toolchain, arch_of, cuda_home, find_toolchain
 from harness.model.candidate import Candidate, read_candidate
 from harness.model.settings import load_settings
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 LAUNCHERS = REPOSITORY / "tests" / "fixtures" / "launchers"
 USUAL = "matmul_checked"

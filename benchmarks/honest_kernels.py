@@ -95,7 +95,7 @@ def build_ahead(tasks: Sequence[HonestTask], device: str, config: str) -> None:
     from harness.device.choice import open_backend
     from harness.judge.build_pool import queue_for, toolchain_for
     from harness.sandbox.prestart import prestart
-    from harness.sandbox.strongest import strongest_sandbox
+    from harness.sandbox.sandbox_choice import strongest_sandbox
 
     prestart()
     identity = open_backend(device).identity

@@ -19,7 +19,7 @@ from tests.test_layers import LAYERS, MODULES, OWN  # noqa: E402
 
 # The path that one must read, aimed at 2,200 lines at most.
 PATH = (
-    "harness/judge/run.py", "harness/judge/device_run.py", "harness/judge/attempts.py", "harness/judge/evaluate.py",
+    "harness/judge/run.py", "harness/judge/device_run.py", "harness/judge/entry_judge.py", "harness/judge/evaluate.py",
     "harness/judge/stages.py", "harness/judge/check.py", "harness/timing/rounds.py", "harness/timing/segments.py",
     "harness/launch/session.py", "harness/report/leaderboard.py",
 )

@@ -30,10 +30,10 @@ from harness.reference.accuracy.bounds import ROW_ELEMENTS, fp32_bounds  # noqa:
 from harness.reference.accuracy.classes import ErrorFigures, excess, within  # noqa: E402
 from harness.reference.differences import difference  # noqa: E402
 from harness.reference.error_figures import judge_outputs  # noqa: E402
-from harness.reference.inputs.families import GIVEN  # noqa: E402
-from harness.reference.inputs.one_way import to_tf32  # noqa: E402
-from harness.reference.reference_model import Reference  # noqa: E402
 from harness.reference.error_figures import noisy_outputs  # noqa: E402
+from harness.reference.inputs.families import GIVEN  # noqa: E402
+from harness.reference.inputs.one_way_rounding import to_tf32  # noqa: E402
+from harness.reference.reference_model import Reference  # noqa: E402
 
 Tensor = torch.Tensor
 Way = Callable[..., Tensor]

@@ -45,7 +45,7 @@ from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.model.verdict import Status
 from harness.results.reader import read_records
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
 HONEST = REPOSITORY / "tests" / "adversarial" / "honest"

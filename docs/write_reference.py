@@ -13,8 +13,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from harness.model.files.problem_file import ProblemSchema  # noqa: E402
+from harness.model.files.schema_engine import NEEDED, Key, keys_of  # noqa: E402
 from harness.model.files.settings_file import SettingsSchema  # noqa: E402
-from harness.model.files.yaml_schema import NEEDED, Key, keys_of  # noqa: E402
 from harness.model.problem_notes import ProblemNote  # noqa: E402
 from harness.model.settings import Settings  # noqa: E402
 from harness.model.verdict import CODES_OF, ReasonCode, Status  # noqa: E402

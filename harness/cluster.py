@@ -1,4 +1,4 @@
-"""`harness.cluster.Referees` and `Job`, for programs: candidates judged on many machines. The room is `runs.cluster`."""
+"""`harness.cluster.Referees` and `Job`, for programs: candidates judged on many machines. Their code is in `runs.cluster`."""
 
 from __future__ import annotations
 

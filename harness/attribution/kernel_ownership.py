@@ -105,7 +105,7 @@ class Provenance:
 
 
 def least_of_processes(earlier: Provenance | None, later: Provenance) -> Provenance:
-    """Of what two processes of one candidate ran, that which is less its own; the earlier where both are alike."""
+    """Return what that of two processes of one candidate ran whose work is less its own; the earlier where both are alike."""
     if earlier is None:
         return later
     if later.kind == earlier.kind:

@@ -1,9 +1,10 @@
 """``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what
 came; or compile one call of another builder's, and run nothing of the candidate's.
 
-Behind the sandbox, without a GPU, one fresh process for each. It answers with one frame: the extensions, the compilers'
-output, and the failure, if any, with the line of the candidate that it is of. Before it come words on what it does
-(`builder_progress`), by which it is given its time, and from the first kind the calls that are to be compiled.
+Each is a fresh process behind the sandbox, without a GPU. While it works, a builder says what it is doing
+(`builder_progress`), from which the judge knows how long to wait. One that imports a candidate also sends the calls that
+are to be compiled. At last comes one frame: the extensions, the compilers' output, and the failure, if any, with the
+candidate's line.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child, spawn
-from harness.sandbox.strongest import Sandbox
 
 
 # Each with the stand-in for PyTorch's headers, and without.

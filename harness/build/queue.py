@@ -34,8 +34,8 @@ from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.sandbox.descriptors import allow_descriptors
 from harness.sandbox.limits import default_limits
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child
-from harness.sandbox.strongest import Sandbox
 
 _BYTES_PER_BUILDER = 3 << 30
 

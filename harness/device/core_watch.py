@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.attribution.code_regions import CodeSeen, Look, Mapped, Window, code_seen
-from harness.device.core_balance import CoreBalance, MappedCode
+from harness.device.unmet_code import CoreBalance, MappedCode
 from harness.sandbox.descriptors import allow_descriptors
 
 # A look takes 2 to 5 µs of the thread that is looked at, and 16 in a virtual machine: of what is timed 0.02 to 0.2 %.

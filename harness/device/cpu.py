@@ -50,7 +50,7 @@ class CpuBackend:
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
-        self.l2_policy = cpu_cache_flush.CPU_POLICY
+        self.l2_policy = cpu_cache_flush.POLICY
         if cpu_cache_flush.can_flush_lines():
             self.l2_policy += f", {cpu_cache_flush.EVICTED_POLICY}"
         self._heap = SteadyHeap()

@@ -30,9 +30,7 @@ from harness.device.nvml import Nvml
 from harness.device.output_snapshots import OutputSnapshots
 from harness.model.device_limits import CUDA
 from harness.model.errors import InputError
-from harness.protocol import (
-    cpu_cache_flush, cuda_driver, gate_kernel, gpu_cache_flush, markers, masking, nvrtc, rotation,
-)
+from harness.protocol import cuda_driver, gate_kernel, gpu_cache_flush, markers, masking, nvrtc, rotation
 from harness.protocol.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
 from harness.protocol.clocks import gpu_stopwatch
 from harness.protocol.frames import Channel, FrameTimeout
@@ -58,7 +56,7 @@ class CudaBackend:
     kind = "cuda"
     limits = CUDA
     transport = "cuda_ipc"
-    l2_policy = cpu_cache_flush.GPU_POLICY
+    l2_policy = gpu_cache_flush.POLICY
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)

@@ -11,8 +11,7 @@ import secrets
 import torch
 
 from harness.device.gpu_regions import handle_of, shared_region
-from harness.protocol import cpu_cache_flush
-from harness.protocol.gpu_cache_flush import GpuCacheFlush
+from harness.protocol.gpu_cache_flush import L2_TIMES, GpuCacheFlush
 from harness.protocol.layout import REGION_BYTES
 
 _LEGACY_STREAM = 0
@@ -25,7 +24,7 @@ class GpuFlushBuffers:
 
     def __init__(self, l2_bytes: int, device: torch.device, cubin: bytes, blocks: int) -> None:
         self._device = device
-        sizes = cpu_cache_flush.GPU_FACTOR * l2_bytes, cpu_cache_flush.GPU_FACTOR * l2_bytes, REGION_BYTES
+        sizes = L2_TIMES * l2_bytes, L2_TIMES * l2_bytes, REGION_BYTES
         self._shared = {name: shared_region(each_bytes, device) for name, each_bytes in zip(_SHARED, sizes)}
         size_bytes = self._shared["read"].numel()
         drawn = self._generator()

@@ -32,7 +32,7 @@ from harness.model.settings import Settings
 from harness.model.verdict import Verdict
 from harness.results.assembly import baseline_hash
 from harness.sandbox.leftovers import remove_tree
-from harness.sandbox.strongest import Sandbox, strongest_sandbox
+from harness.sandbox.sandbox_choice import Sandbox, strongest_sandbox
 
 # Of the compilers for what one candidate asks for as it runs, while its device waits.
 _JOBS_OF_ASKED = 2

@@ -17,9 +17,9 @@ from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.backend import Backend
 from harness.device.gpu_ahead import first_calls_made
-from harness.judge.attempts import EntryJudge
 from harness.judge.build_pool import BuildPool
 from harness.judge.control_keeper import KEEPS_S, ControlKeeper
+from harness.judge.entry_judge import EntryJudge
 from harness.judge.judgement import Judgement
 from harness.judge.references import references_at_all_sizes
 from harness.judge.stages import JudgingContext

@@ -1,6 +1,6 @@
 """What happens to an entry in one worker process, top down: the stages that it passes, from load to stop.
 
-The order is the cheap and damning first: form and values over all families and sizes, then the clock, then whose
+What is cheap and ends most rows comes first: form and values over all families and sizes, then the clock, then whose
 kernels ran. Nothing that was not verified is timed, and nothing is reported that was not measured.
 """
 

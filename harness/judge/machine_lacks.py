@@ -1,6 +1,7 @@
 """What a candidate raises for want of what this machine lacks: a GPU, a compiler, room on a disk. That is no fault of it.
 
-Where such a GPU is stood in for, by Triton's interpreter, what only a GPU can do is told from what is wrong.
+Where Triton's interpreter runs a candidate in a GPU's place, this module tells an error for want of a GPU from one of the
+candidate's.
 """
 
 from __future__ import annotations

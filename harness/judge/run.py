@@ -28,7 +28,7 @@ from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.reuse import Kept
 from harness.results.writer import RunFiles, device_slug, utc_now
-from harness.sandbox.strongest import strongest_sandbox, why_no_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox, why_no_sandbox
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from harness.model.verdict import Status
 from harness.reference.reference_model import Reference
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.leftovers import content_of
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 from harness.tools.launch_files import SmallLaunch
 from harness.tools.sanitizer.compute_sanitizer import require_tool
 from harness.tools.sanitizer.examination import Examiner, Uses

@@ -15,8 +15,8 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.leftovers import remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child, spawn
-from harness.sandbox.strongest import Sandbox
 
 # For a GPU's context; beside a candidate that keeps the GPU busy it may take longer than this.
 _OPENING_S = 5.0

@@ -1,7 +1,7 @@
 """What the hardware could do: the speed of light and the floor of a problem, and the rates a time comes to.
 
 Pure arithmetic: the peaks of a GPU are read from configs/gpus.yaml by `peaks`, the copy bandwidth is measured
-by the device room, and the useful work is the problem's.
+by the package `device`, and the useful work is the problem's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The closed list of statuses and reason codes, and the verdict that joins one of each to a sentence.
 
-Every other room that decides something about a candidate says it with these; nothing else may stand in a
+Every other package that decides something about a candidate says it with these; nothing else may stand in a
 record's `status` and `reason_code`.
 """
 

@@ -1,12 +1,9 @@
-"""What makes a call cold: the last-level cache is written over, then read clean, before each launch.
+"""What makes a call on a CPU cold: before each launch the worker writes the last-level cache over, and the judge evicts the
+inputs.
 
-On a GPU a buffer of twice the L2 is written and another read (`protocol.gpu_cache_flush`), so that neither the inputs nor
-dirty lines of the buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over
-once. Both happen under a word that the judge gives for each launch, so that it can look whether they did.
-
-On a CPU the C library writes, by a function whose address is taken as this module is imported: an operator of PyTorch's
-could be given another body, one with stores that go past the cache. Besides, the judge's own process evicts the inputs,
-whatever a worker did before. The processor's instruction for it goes by physical memory: a line of a shared region leaves
+The judge gives a word for each launch, and looks whether it was written. The C library writes, by a function whose address
+is taken as this module is imported: an operator of PyTorch's could be given another body, one with stores that go past
+the cache. The judge's own process evicts the inputs, whatever a worker did before. The processor's instruction for it goes by physical memory: a line of a shared region leaves
 the caches of all cores, in whatever process it was read. A worker can neither leave it out nor see that it was done.
 """
 
@@ -26,9 +23,7 @@ from queue import SimpleQueue
 
 import torch
 
-GPU_FACTOR = 2
-GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
-CPU_POLICY = "cold: 1xLLC written"
+POLICY = "cold: 1xLLC written"
 EVICTED_POLICY = "inputs evicted"
 WORD_BITS = 31
 _CPU_MOST_BYTES = 256 * 1024 * 1024

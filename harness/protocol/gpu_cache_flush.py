@@ -1,9 +1,10 @@
-"""The flush of a GPU's L2 as two kernels that leave a proof: a buffer written over with a word, another added up under
-it.
+"""What makes a call on a GPU cold: two kernels before each launch, one over a buffer of twice the L2 and one over another.
 
-The word is new for each launch and not there before its turn. What was written can be looked at, and the sum
-depends on every word that was read: each goes through a product that no earlier reading foretells, so a flush that was
-cut short is seen. The multiplier is the fractional part of the golden ratio, as in Knuth's multiplicative hashing.
+The first writes its buffer over with a word, the second reads the other and adds it up under that word. So neither the
+inputs nor dirty lines of a buffer are in the L2 when the timed window opens. Both leave a proof. The word is new for each
+launch, and nobody has it before the launch's turn. The judge can look at what was written. The sum depends on every
+word that was read, each multiplied in a way that reading it earlier does not help with: a flush that was cut short is
+seen. The multiplier is the fractional part of the golden ratio, as in Knuth's multiplicative hashing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import ctypes
 
 from harness.protocol import cuda_driver
 
+L2_TIMES = 2
+POLICY = "cold: 2xL2 written, 2xL2 read"
 SUM_BYTES = 8
 _THREADS = 512
 SOURCE = r"""

@@ -19,7 +19,7 @@ from harness.reference.accuracy.bounds_from_eager import (
 from harness.reference.casts import NarrowestMade
 from harness.reference.expected import Truths
 from harness.reference.inputs.families import SIGNS, Family
-from harness.reference.inputs.one_way import NAME as ONE_WAY, can_be_narrowed, to_tf32
+from harness.reference.inputs.one_way_rounding import NAME as ONE_WAY, can_be_narrowed, to_tf32
 from harness.reference.inputs.pieces import pieces_of
 from harness.reference.inputs.sets import InputSet
 from harness.reference.spreads import spread_between

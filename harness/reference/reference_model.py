@@ -27,14 +27,14 @@ from harness.protocol.call_form import arguments_of, called
 from harness.protocol.digest import digest_of_tensor
 from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
 from harness.reference.accuracy.bounds_from_eager import Spread
-from harness.reference.measured_bounds import MeasuredBounds
 from harness.reference.call_size import foreseen
 from harness.reference.expected import Truth, Truths, eager_of, outputs_for
 from harness.reference.expected_pool import ExpectedPool
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
-from harness.reference.inputs.one_way import NAME as ONE_WAY, one_way_family
+from harness.reference.inputs.one_way_rounding import NAME as ONE_WAY, one_way_family
 from harness.reference.inputs.sets import RedrawnInputs, InputSet, Inputs, draw_set, fresh_seed
+from harness.reference.measured_bounds import MeasuredBounds
 from harness.reference.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.reference.reference_checks import (
     NOT_SHORT_S, call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,

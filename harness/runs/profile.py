@@ -21,7 +21,7 @@ from harness.model.settings import Settings
 from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 from harness.tools.counters.measurement import Read, measure
 from harness.tools.counters.ncu import require_tool
 from harness.tools.launch_files import SmallLaunch

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.model.paths import REPOSITORY, python_of
-from harness.sandbox.strongest import Sandbox
+from harness.sandbox.sandbox_choice import Sandbox
 
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 10.0

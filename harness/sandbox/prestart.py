@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from harness.protocol.clocks.idle_threads import SPIN, shorten_spinning
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.fork_client import begin, server_for
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 # Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no
 # fork. setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and worker imports.

@@ -28,7 +28,7 @@ from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.fork_client import ForkedProcess, server_for
 from harness.sandbox.limits import Group, ResourceLimits, new_group
 from harness.sandbox.mounts import WRITE
-from harness.sandbox.strongest import Sandbox, init_command, strongest_sandbox
+from harness.sandbox.sandbox_choice import Sandbox, init_command, strongest_sandbox
 from harness.sandbox.visible_files import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.

@@ -26,7 +26,7 @@ from harness.report.progress import Progress
 from harness.results.record import Record
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.run import run as judge_on_cluster
-from harness.runs.fleet.parent import run as judge_all
+from harness.runs.fleet.fleet import run as judge_all
 from harness.selftest.control_row import new_folder
 from harness.selftest.corpus import CORPUS, PROBLEMS, Case, cases_for
 from harness.selftest.matrix import NaiveResult, Row, all_as_expected, in_order, row_of, totals

@@ -76,7 +76,7 @@ def estimate_briefly(timing: Timing, confidence: float) -> None:
 
 def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> None:
     """Have the interval reach what it would be over the baseline's usual time, where that took longer beside the candidate: a
-    device that waits for seconds in between has slowed down by the next call, and a host takes what time it takes.
+    device that idled for seconds before a call is slower in it.
     """
     times = timing.baseline_time_us / usual_us
     if times <= 1 or timing.of_this_process is None:

@@ -1,9 +1,10 @@
 """Rounds of A B B A: the candidate in its worker and strict eager here, in the same slots in the same minutes.
 
-Each round gives one log-ratio; the interim checks, the interval and the word that follows are `timing.stats`'. Every
-timed output is verified between segments, after all of a part of a round have run: while the worker makes the first
-queue of the next part, which is gated, or before where that begins with B. Where eager is timed in the worker too (I),
-rounds are A I B I A, and that queue is A's as often as I's.
+A segment is several launches of one arm in a row: A is the candidate, B strict eager. A round is A B B A, made in parts
+(`segments`), and gives one log-ratio. `timing.stats` makes interim checks, an interval and a word of the ratios. The
+judge verifies every timed output once its part has run. It does so while the worker prepares the first launches of
+the next part, or before that where the next part begins with B. Where the worker times eager too (I), a round is
+A I B I A, and the judge verifies beside A and I equally often.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parts of a round: segments of the candidate in its worker and of strict eager here, in the same slots, on inputs that
 are drawn while a worker is busy.
 
-Which parts there are, and what they amount to, is `rounds`'s.
+A segment is several launches of one arm in a row. `rounds` decides which parts there are, and what they amount to.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAD_IN_ONE_OF = 4
 
 
 class SegmentRunner:
-    """Makes them for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
+    """Makes the segments for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     `gate` says whether queues are gated: once one of them was late none is. `counts` are the launches of a segment of
     either arm, `lead_ins` with them, `in_worker` the baseline in the worker, and `probe_runner` makes the probes.
@@ -74,7 +74,8 @@ class SegmentRunner:
         return 1 + segments * (self.counts["B"] - 1)
 
     def make(self, order: str, *, gate: bool, probe: Probe | None = None, synchronised: bool = False) -> HalfRound:
-        """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; BB is one.
+        """Make segments of the arms in `order`, one of them A's, in the same slots, and leave out their lead-ins; BB is one
+        segment.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the worker can
         read, and are nobody's secret. The outputs are verified later, before the next are taken. Before A comes what is

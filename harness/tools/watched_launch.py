@@ -14,8 +14,8 @@ from pathlib import Path
 from harness.model.paths import REPOSITORY, python_of
 from harness.sandbox.leftovers import content_of, remove_tree
 from harness.sandbox.limits import default_limits
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child, spawn
-from harness.sandbox.strongest import Sandbox
 from harness.tools import launch_files
 
 _LARGEST_FILE_BYTES = 16 << 20

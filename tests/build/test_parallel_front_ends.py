@@ -20,7 +20,7 @@ from harness.build.queue import BuildQueue
 from harness.build.stand_in_headers import STOCK_VARIABLE
 from harness.build.toolchain import find_toolchain
 from harness.model.settings import load_settings
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 pytestmark = pytest.mark.processes
 

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 pytestmark = [
     pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone,

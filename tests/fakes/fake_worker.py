@@ -31,10 +31,10 @@ from harness.protocol.call_form import called
 from harness.protocol.digest import digest_of_tensor
 from harness.protocol.frames import ChannelClosed, FrameTimeout
 from harness.protocol.layout import TensorSpec, dtype_name
-from harness.report.progress import NullProgress
 from harness.protocol.recorder import COPY, FILL
+from harness.report.progress import NullProgress
 from harness.results.record import Record
-from harness.sandbox.strongest import Sandbox
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.worker import outputs
 from harness.worker.model import describe
 

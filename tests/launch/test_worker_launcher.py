@@ -10,7 +10,7 @@ import pytest
 
 from harness.launch.session import Session
 from harness.launch.worker_launcher import WorkerLauncher
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 pytestmark = pytest.mark.processes
 

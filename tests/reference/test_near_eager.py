@@ -15,7 +15,7 @@ from harness.launch.failures import Failed
 from harness.reference import error_figures
 from harness.reference.accuracy.classes import classify, within
 from harness.reference.inputs.families import GIVEN
-from harness.reference.inputs.one_way import to_tf32
+from harness.reference.inputs.one_way_rounding import to_tf32
 from harness.reference.memory_plan import MemoryPlan
 
 LINEAR = {

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 
 from harness.reference.accuracy.classes import classify
 from harness.reference.error_figures import judge_outputs
-from harness.reference.inputs.families import GIVEN, SIGNS
-from harness.reference.inputs.one_way import NAME, to_tf32
 from harness.reference.error_figures import noisy_outputs
+from harness.reference.inputs.families import GIVEN, SIGNS
+from harness.reference.inputs.one_way_rounding import NAME, to_tf32
 
 
 def figures_of(reference, way, families=None):

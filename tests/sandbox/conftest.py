@@ -12,8 +12,8 @@ import pytest
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.fork_client import server_for
 from harness.sandbox.limits import ResourceLimits
+from harness.sandbox.sandbox_choice import NO_SANDBOX, Sandbox, strongest_sandbox
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox
 
 PRELOADED = ("json",)
 LIMITS = ResourceLimits(file_bytes=1 << 30)

@@ -17,8 +17,8 @@ import pytest
 from harness.sandbox import fork_client
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import ResourceLimits
+from harness.sandbox.sandbox_choice import NO_SANDBOX, Sandbox, strongest_sandbox
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
@@ -158,7 +158,7 @@ def test_a_server_that_was_begun_ends_where_the_sandbox_turns_out_to_be_none_for
 def test_a_process_that_ends_waits_for_no_server_that_is_still_importing(tmp_path):
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(30)\n")
     script = (
-        "import threading, time\nfrom harness.sandbox import fork_client as forking\nfrom harness.sandbox.strongest import strongest_sandbox\n"
+        "import threading, time\nfrom harness.sandbox import fork_client as forking\nfrom harness.sandbox.sandbox_choice import strongest_sandbox\n"
         f"environment = {{'PYTHONPATH': {str(tmp_path)!r}}}\n"
         "threading.Thread(target=forking.server_for, args=(strongest_sandbox(), environment, ['slow']), daemon=True).start()\n"
         "while not forking._living: time.sleep(0.01)\n"
@@ -178,7 +178,7 @@ def test_the_server_ends_with_a_harness_that_is_killed(server):
         import os, time
         from harness.sandbox import fork_client as forking
         from harness.sandbox.environment import scrubbed
-        from harness.sandbox.strongest import strongest_sandbox
+        from harness.sandbox.sandbox_choice import strongest_sandbox
         print(forking.server_for(strongest_sandbox(), scrubbed(os.environ), {MODULES!r}).pid, flush=True)
         time.sleep(60)
     """)

@@ -16,8 +16,8 @@ import pytest
 from harness.sandbox import processes
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import ResourceLimits
+from harness.sandbox.sandbox_choice import NO_SANDBOX, strongest_sandbox
 from harness.sandbox.spawn import HEAD_BYTES, TAIL_BYTES, spawn
-from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
@@ -140,7 +140,7 @@ def test_nothing_survives_a_harness_that_is_killed(folders, way):
         from harness.sandbox.environment import scrubbed
         from harness.sandbox.limits import ResourceLimits
         from harness.sandbox.spawn import spawn
-        from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
+        from harness.sandbox.sandbox_choice import NO_SANDBOX, strongest_sandbox
         child = spawn("untrusted", arguments=["touches_forever", {str(touched)!r}],
             environment=scrubbed(os.environ), private=Path({str(folders / "private")!r}),
             repository=Path({str(folders / "repository")!r}),

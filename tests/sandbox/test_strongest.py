@@ -10,7 +10,7 @@ import pytest
 from harness.sandbox import limits
 from harness.sandbox.environment import private_places, scrubbed
 from harness.sandbox.mounts import WRITE
-from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox, why_no_sandbox
+from harness.sandbox.sandbox_choice import NO_SANDBOX, Sandbox, strongest_sandbox, why_no_sandbox
 
 pytestmark = pytest.mark.processes
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.model.paths import REPOSITORY, SHIPPED
-from harness.sandbox import strongest
+from harness.sandbox import sandbox_choice
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH, SHOW, WRITE
-from harness.sandbox.strongest import Sandbox
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.visible_files import machine_places, users_places, view, view_for
 from tests.sandbox.conftest import LIMITS
 
@@ -154,12 +154,12 @@ def test_what_is_covered_may_not_be_written_to(start, way):
 
 def test_the_record_says_whether_neighbours_are_readable():
     sandbox = Sandbox("unshare", ("user", "pid", "mount"), True)
-    assert "neighbours readable" in sandbox.text and "neighbours readable" in strongest.NO_SANDBOX.text
+    assert "neighbours readable" in sandbox.text and "neighbours readable" in sandbox_choice.NO_SANDBOX.text
     assert "neighbours hidden" in replace(sandbox, hides_neighbours=True).text
 
 
 def test_bubblewrap_takes_the_steps_in_their_order_and_closes_what_it_covered(place, monkeypatch):
-    monkeypatch.setattr(strongest, "_tmpfs_of_a_size", lambda: ("--size", "7", "--tmpfs"))
+    monkeypatch.setattr(sandbox_choice, "_tmpfs_of_a_size", lambda: ("--size", "7", "--tmpfs"))
     sandbox = Sandbox("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False, True)
     steps = [(COVER, "/home"), (SHOW, "/home/u/venv"), (EMPTY, "/tmp"), (WRITE, "/tmp/private")]
     words = " ".join(sandbox.command(Path("/repository"), steps))

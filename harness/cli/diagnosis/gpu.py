@@ -209,7 +209,7 @@ def _share_with_worker(backend: Any, tell_timer: Callable[[str], None]) -> str:
     """
     from harness.launch.worker_launcher import WorkerLauncher
     from harness.protocol.layout import REGION_BYTES
-    from harness.sandbox.strongest import strongest_sandbox
+    from harness.sandbox.sandbox_choice import strongest_sandbox
 
     with tempfile.TemporaryDirectory(prefix="kernel-referee-doctor-") as warm:
         starter = WorkerLauncher(backend, strongest_sandbox(), Path(warm))

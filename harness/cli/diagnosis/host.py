@@ -21,7 +21,7 @@ from harness.attribution.device_code import find_cuobjdump
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.toolchain import NVCC_HINT, Toolchain
 from harness.device import core_watch
-from harness.sandbox.strongest import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
+from harness.sandbox.sandbox_choice import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
 from harness.tools.counters import ncu as counters
 from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
 

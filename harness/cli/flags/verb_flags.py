@@ -215,7 +215,7 @@ def _seconds(text: str) -> float:
 
 
 def add_devices(verb: argparse.ArgumentParser) -> None:
-    """--devices, for `choose.check_device_names` to read."""
+    """--devices, for `device.choice.check_device_names` to read."""
     verb.add_argument(
         "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own judge"
     )

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
         with uncollected():
             from harness.judge.run import RunRequest
-            from harness.runs.fleet.parent import run as judge_all  # imports torch, as the judges do meanwhile
+            from harness.runs.fleet.fleet import run as judge_all  # imports torch, as the judges do meanwhile
 
         request = RunRequest(
             problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),

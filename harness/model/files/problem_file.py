@@ -17,10 +17,10 @@ from pydantic_core import ValidationError, core_schema
 from harness.model.errors import InputError
 from harness.model.files.python_source import ModuleNames
 from harness.model.files.reference_source import read_reference, size_error
+from harness.model.files.schema_engine import checked_by, fault, key, read_section
 from harness.model.files.text_files import joined
 from harness.model.files.yaml_lines import YamlFile, dotted_name
 from harness.model.files.yaml_mistakes import input_errors
-from harness.model.files.yaml_schema import checked_by, fault, key, read_section
 from harness.model.formulas import Formula, FormulaError
 from harness.model.spelling import hint_for
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic_core import ValidationError, core_schema
 
+from harness.model.files.schema_engine import checked_by, fault, key, read_section
 from harness.model.files.text_files import joined
 from harness.model.files.yaml_lines import read_yaml
 from harness.model.files.yaml_mistakes import input_errors
-from harness.model.files.yaml_schema import checked_by, fault, key, read_section
 
 # The interval trims a fifth of the rounds at each end; with fewer than five rounds nothing would be trimmed.
 _FEWEST_ROUNDS = 5

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from harness.model.errors import InputError
+from harness.model.files.schema_engine import Key, keys_of
 from harness.model.files.yaml_lines import YamlFile, dotted_name
-from harness.model.files.yaml_schema import Key, keys_of
 from harness.model.spelling import hint_for, listed, nearest
 
 _QUOTE = "'"

@@ -1,7 +1,7 @@
 """Calls a reference's get_inputs so that two draws differ, as far as they can.
 
 A file may seed the draw itself, or make its inputs once, at module level. A result that was kept would then be right in
-every later call, and nothing would tell a kernel that computes once from one that computes.
+every later call, and nothing would tell a kernel that computes once from one that computes in each call.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 All-positive inputs hide lost precision behind a large sum; these do not. Random signs cancel, magnitudes spread over
 binades defeat a narrow exponent range, and one-hot inputs make every product visible by itself. What other problems
-have stands in `one_way`, and where these may have signs in the reference's `measured_bounds`.
+have stands in `one_way_rounding`, and where these may have signs in the reference's `measured_bounds`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, st
     """
     from harness.build.cache import Cache
     from harness.judge.build_pool import queue_for, toolchain_for
-    from harness.sandbox.strongest import strongest_sandbox
+    from harness.sandbox.sandbox_choice import strongest_sandbox
 
     asked = json.loads(common) | json.loads(request)
     device = DeviceIdentity(**asked["device"])

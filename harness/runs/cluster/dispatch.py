@@ -1,7 +1,7 @@
 """Who judges which job on a cluster, as jobs and devices come and go: the thread behind `Referees`.
 
-The queue is that of a run of one machine: who is free takes the next that is built, and of these one whose problem is warm
-there. A job goes to the devices of one model, for which it is built.
+The queue is that of a run of one machine. A device that is free takes the next job that is built, first one whose problem
+it has had already. A job goes to the devices of one model (all H100s, say), for which it is built.
 """
 
 from __future__ import annotations

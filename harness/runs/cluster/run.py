@@ -17,7 +17,7 @@ from harness.report.progress import Progress, open_progress
 from harness.runs.cluster.link import Link, Seat
 from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.cluster.referees import WARM_PROGRAM
-from harness.runs.fleet.parent import Fleet
+from harness.runs.fleet.fleet import Fleet
 
 _PATIENCE_S = 60.0  # for devices that other jobs have, when they are only asked what they are
 _POLL_S = 1.0

@@ -16,7 +16,7 @@ from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import Builds, queue_for, sound_of, toolchain_for
 from harness.judge.run import RunRequest
 from harness.runs.fleet.judge_process import JudgeProcess
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 
 class Executors(Protocol):

@@ -128,7 +128,7 @@ def started(devices: Sequence[str]) -> Iterator[list[JudgeProcess]]:
 def likely_devices(names: Sequence[str]) -> tuple[str, ...]:
     """What `--devices` will turn out to mean, without the seconds that asking PyTorch takes; () where one cannot tell.
 
-    Whoever starts judges on these looks at `choose.devices_of` before they are used.
+    Whoever starts judges on these looks at `device.choice.devices_of` before they are used.
     """
     devices = tuple(f"cuda:{index}" for index in range(visible_gpus())) if tuple(names) == ("all",) else tuple(names)
     return devices if len(devices) > 1 and len(set(devices)) == len(devices) else ()

@@ -58,7 +58,7 @@ def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool) -
     def carry_out() -> list[str]:
         prestart()  # here: a process that has threads, or shares the one it forks from, must not be forked
         from harness.judge.run import RunRequest
-        from harness.runs.fleet.parent import run  # imports torch
+        from harness.runs.fleet.fleet import run  # imports torch
 
         with open_progress(silent=silent) as progress:
             return [str(each.csv_path) for each in run(RunRequest(**asked), devices, progress)]

@@ -59,7 +59,7 @@ def build_in_order(wanted: Wanted, device: DeviceIdentity, settings: Settings) -
     from harness.build.cache import Cache
     from harness.build.queue import builders_at_once
     from harness.judge.build_pool import queue_for, toolchain_for
-    from harness.sandbox.strongest import strongest_sandbox
+    from harness.sandbox.sandbox_choice import strongest_sandbox
 
     builders = max(1, builders_at_once() // 2)
     toolchain, cache, sandbox = toolchain_for(device.sm, ()), Cache(), strongest_sandbox()

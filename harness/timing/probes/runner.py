@@ -1,6 +1,6 @@
 """Segments as long as any other, made to see what a worker does outside its timed windows.
 
-Here is how such a segment is made; what a probe makes of it is `kinds`', which comes when `schedule`'s.
+This module makes such a segment. `kinds` says what each probe makes of it, and `schedule` draws when it comes.
 """
 
 from __future__ import annotations

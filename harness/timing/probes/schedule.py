@@ -1,7 +1,7 @@
-"""Which segments of a candidate have one before them in which it is looked at, and for what: drawn for each worker.
+"""Before which segments of a candidate a probe runs, and which: drawn anew for each worker.
 
-What precedes such a segment is what precedes any of the candidate's, and it is as long as any. So nobody can tell it
-from one that is timed before it runs; and of when the next one comes nobody knows more than that each kind comes early.
+A probe's segment is as long as a timed one, and the same things come before both. So a worker cannot tell the two apart
+before they run. Of when the next probe comes it can know only that each kind comes early.
 """
 
 from __future__ import annotations

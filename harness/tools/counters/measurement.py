@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from harness.sandbox.strongest import Sandbox
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.tools.counters.ncu import command
 from harness.tools.launch_files import SmallLaunch
 from harness.tools.watched_launch import laid_out

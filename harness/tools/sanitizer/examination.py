@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.attribution.kernel_names import is_shipped
 from harness.model.verdict import Status, Verdict
-from harness.sandbox.strongest import Sandbox
+from harness.sandbox.sandbox_choice import Sandbox
 from harness.tools.launch_files import SmallLaunch
 from harness.tools.sanitizer.compute_sanitizer import TOOLS, command
 from harness.tools.sanitizer.sanitizer_output import Finding, Report, read_report

@@ -55,7 +55,7 @@ def test_a_run_says_so_before_it_begins(monkeypatch, capsys):
         raise InputError("it began", hint=capsys.readouterr().err)
 
     monkeypatch.setattr("harness.cli.verbs.run.advice_on_bytecode", lambda: "type this once")
-    monkeypatch.setattr("harness.runs.fleet.parent.run", judge)
+    monkeypatch.setattr("harness.runs.fleet.fleet.run", judge)
     with pytest.raises(InputError, match="it began") as began:
         verb.run(understood(["problems/tril_matmul.yaml", "--device", "cpu"]))
     assert began.value.hint.rstrip().endswith("type this once")

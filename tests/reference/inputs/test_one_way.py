@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from harness.reference.inputs.families import GIVEN
-from harness.reference.inputs.one_way import NAME, can_be_narrowed, one_way_family, rounded_one_way, to_tf32
+from harness.reference.inputs.one_way_rounding import NAME, can_be_narrowed, one_way_family, rounded_one_way, to_tf32
 from harness.reference.inputs.sets import draw_set
 
 CPU = torch.device("cpu")

@@ -8,7 +8,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from harness.reference.inputs import pieces
 from harness.reference.inputs.families import SIGNS
-from harness.reference.inputs.one_way import can_be_narrowed, one_way_family, rounded_one_way, to_tf32
+from harness.reference.inputs.one_way_rounding import can_be_narrowed, one_way_family, rounded_one_way, to_tf32
 from harness.reference.inputs.pieces import changed_in_pieces, pieces_of
 
 SKELETON = {"list": [{"tensor": 0}]}

@@ -11,7 +11,7 @@ from listening import Listening
 
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
-from harness.runs.fleet import parent
+from harness.runs.fleet import fleet
 
 
 @dataclass
@@ -23,7 +23,7 @@ class ScriptedFleet:
     told: Listening = field(default_factory=Listening)
 
     def run(self):
-        return parent.run(self.request, [each.device for each in self.judges], self.told, early=self.judges)
+        return fleet.run(self.request, [each.device for each in self.judges], self.told, early=self.judges)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def fleet_of(tmp_path, monkeypatch):
             "harness.runs.fleet.executors.queue_for",
             lambda problem, sound, toolchain, settings, device, *_: known.get(device.name) or FakeBuilds(),
         )
-        monkeypatch.setattr("harness.runs.fleet.parent.note_no_sandbox", lambda progress: None)
+        monkeypatch.setattr("harness.runs.fleet.fleet.note_no_sandbox", lambda progress: None)
         monkeypatch.setattr("harness.runs.fleet.executors.strongest_sandbox", lambda: None)
         problem = problem_in(tmp_path)
         for name in names:

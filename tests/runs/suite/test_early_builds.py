@@ -16,7 +16,7 @@ from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.runs.suite import early_builds as ahead
 from harness.runs.suite.children import Child
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 
 pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")]
 

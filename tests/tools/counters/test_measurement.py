@@ -15,7 +15,7 @@ from harness.model.errors import NothingToRun
 from harness.report.progress import NullProgress
 from harness.runs import profile
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.strongest import strongest_sandbox
+from harness.sandbox.sandbox_choice import strongest_sandbox
 from harness.tools.counters.measurement import measure
 from harness.tools.launch_files import SmallLaunch
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness.judge import attempts
-from harness.judge.attempts import EntryJudge
+from harness.judge import entry_judge
+from harness.judge.entry_judge import EntryJudge
 from harness.judge.judgement import Prepared
 from harness.judge.stages import JudgingContext
 from harness.launch import failures
@@ -57,9 +57,9 @@ def judge(settings, monkeypatch):
             steps.append(reference.memory)
             attempt(reference.memory)
 
-        monkeypatch.setattr(attempts, "evaluate", evaluated)
-        monkeypatch.setattr(attempts.gc, "collect", lambda: 0)  # 50 times, over all that a suite's process holds
-        monkeypatch.setattr(attempts, "conclude", lambda *what: None)
+        monkeypatch.setattr(entry_judge, "evaluate", evaluated)
+        monkeypatch.setattr(entry_judge.gc, "collect", lambda: 0)  # 50 times, over all that a suite's process holds
+        monkeypatch.setattr(entry_judge, "conclude", lambda *what: None)
         prepared = Prepared("one", "/c/one.py", {}, (), None, "fp32", "torch", is_baseline=is_baseline)
         found = judge._judge_once(prepared, [lambda: None], lambda text: None)
         return found, steps, reference.memory

@@ -19,8 +19,8 @@ from harness.report.progress import Progress, name_on
 from harness.results.record import Record
 from harness.results.writer import utc_now
 from harness.runs.fleet.device_judge import Assignment
-from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
 from harness.runs.fleet.executors import LocalExecutors, Executors
+from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
 from harness.runs.fleet.team import Team, team_of, unlike
 
 _POLL_S = 0.05  # for builds that have become ready

@@ -12,9 +12,9 @@ from collections import Counter
 
 import pytest
 
-from harness.device import core_balance
-from harness.device.core_balance import CoreBalance, MappedCode
+from harness.device import unmet_code
 from harness.device.core_watch import CoreWatch
+from harness.device.unmet_code import CoreBalance, MappedCode
 
 pytestmark = pytest.mark.processes
 _SPINS = (
@@ -121,6 +121,6 @@ def test_code_must_lie_in_memory_as_it_came(begun, tmp_path, how, words):
 ])
 def test_a_process_that_was_met_by_no_look_at_all_is_told_sooner(monkeypatch, had_s, count, is_told):
     times_s = iter([(0.0, 0.0), (had_s, 0.0)])
-    monkeypatch.setattr(core_balance, "_had_s", lambda pid: next(times_s))
-    monkeypatch.setattr(core_balance.processes, "descendants", lambda *pids: [])
+    monkeypatch.setattr(unmet_code, "_had_s", lambda pid: next(times_s))
+    monkeypatch.setattr(unmet_code.processes, "descendants", lambda *pids: [])
     assert bool(list(CoreBalance([7]).unmet({7: count}))) == is_told

@@ -1,7 +1,7 @@
-"""How often an entry is tried, and what its attempts amount to: every failure is turned into a verdict.
+"""Which verdict an entry gets: how often it is tried, and what its attempts amount to. Every failure becomes a verdict here.
 
-An attempt that leaves its process, its clock or the control beside it in doubt is followed by others. What happens in
-one is `evaluate`'s.
+An attempt that leaves its process, its clock or the control beside it in doubt is followed by others. `evaluate` says
+what happens in one, and the stages raise the failures.
 """
 
 from __future__ import annotations

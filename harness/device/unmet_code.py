@@ -1,5 +1,4 @@
-"""What looks at a worker's cores cannot have met: processes that nobody looks at, and code that does not lie where it came
-from.
+"""Code of a worker that `core_watch` cannot have met: in processes that nobody looks at, and where it was moved in memory.
 
 The system ends all looks at a process that begins a program which nobody may read, and notes no code that is moved or written
 over in memory. What it says of the processes' time and of their memory shows both.

@@ -20,7 +20,7 @@ from harness.model.errors import InputError
 from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
-from harness.runs.fleet import parent
+from harness.runs.fleet import fleet
 from harness.runs.fleet.judge_process import started
 
 CORPUS = REPOSITORY / "tests" / "adversarial"
@@ -51,7 +51,7 @@ def request_for(tmp_path_factory):
 def judged(request_for):
     """One run by two judges: its result, and what was told of it."""
     told = Listening()
-    [result] = parent.run(request_for(), ["cpu", "cpu"], told)
+    [result] = fleet.run(request_for(), ["cpu", "cpu"], told)
     return result, told
 
 
@@ -99,9 +99,9 @@ def test_what_a_judge_that_is_killed_had_in_hand_is_judged_by_the_other(request_
             killed.append(name)
             os.kill(judges[int(name[len("cpu#")])].pid, signal.SIGKILL)
 
-    monkeypatch.setattr(parent, "started", watched)
+    monkeypatch.setattr(fleet, "started", watched)
     told = Listening(kill_once)
-    [result] = parent.run(request_for(), ["cpu", "cpu"], told)
+    [result] = fleet.run(request_for(), ["cpu", "cpu"], told)
     victim = killed[0].partition(" ")[2]
     found = {record.candidate: record for record in own(result)}
     assert {name: row.status.value for name, row in found.items()} == EXPECTED
@@ -113,11 +113,11 @@ def test_what_every_judge_finds_wrong_with_the_input_is_the_users_error_once(req
     asked = request_for()
     broken = replace(asked.problem, check_sizes=({"M": -1},))
     told = Listening()
-    with pytest.raises(parent.HarnessError):
-        parent.run(replace(asked, problem=broken), ["cpu", "cpu"], told)
+    with pytest.raises(fleet.HarnessError):
+        fleet.run(replace(asked, problem=broken), ["cpu", "cpu"], told)
     assert len(told.notes) == len(set(told.notes))
 
 
 def test_architectures_are_for_machines_without_a_gpu(request_for):
     with pytest.raises(InputError, match="without a GPU"):
-        parent.run(replace(request_for(), archs=("80",)), ["cuda:0", "cuda:1"], Listening())
+        fleet.run(replace(request_for(), archs=("80",)), ["cuda:0", "cuda:1"], Listening())
