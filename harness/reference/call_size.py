@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -28,7 +31,7 @@ def foreseen(arguments_of: Callable[[], list[Any]], call: Callable[[list[Any]], 
     what must be computed.
     """
     try:
-        with _META, torch.no_grad():
+        with _META, torch.no_grad(), _without_compiler():
             arguments = arguments_of()
             _, tensors = tree.flatten(arguments)
     except Exception:  # whatever a reference does that this device cannot: it is looked at when it is drawn
@@ -39,8 +42,32 @@ def foreseen(arguments_of: Callable[[], list[Any]], call: Callable[[list[Any]], 
 
 def _output_bytes(call: Callable[[list[Any]], Any], arguments: list[Any]) -> int:
     try:
-        with _META, torch.no_grad():
+        with _META, torch.no_grad(), _without_compiler():
             _, outputs = tree.flatten(call(arguments))
     except Exception:
         return 0
     return region_bytes(plan(outputs))
+
+
+@contextmanager
+def _without_compiler() -> Iterator[None]:
+    """Keep PyTorch from importing torch._dynamo, which takes a second, only to tell it to leave shape functions alone.
+
+    `torch._compile` does so at the first call of each, and keeps the answer on the function: that is taken back.
+    """
+    if "torch._dynamo" in sys.modules:
+        yield
+        return
+    asked: list[Any] = []
+
+    def disable(function: Any, *_: Any, **__: Any) -> Any:
+        asked.append(function)
+        return function
+
+    sys.modules["torch._dynamo"] = SimpleNamespace(disable=disable)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["torch._dynamo"]
+        for function in asked:
+            function.__dict__.pop("__dynamo_disable", None)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.model.verdict import ReasonCode, Status
 
-from .conftest import CPP_CANDIDATE, needs_cxx
+from .conftest import LIGHT_CANDIDATE, needs_cxx
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow, needs_cxx]
 
@@ -19,13 +19,13 @@ def built(build_pool, name, source):
 def test_what_the_usual_call_comes_to_is_proven_and_lies_where_the_import_could_not_write(build_pool):
     after = "\nimport os, pathlib\nplace = pathlib.Path(extension.__file__)\nassert not os.access(place, os.W_OK), 'writable'\n"
     after += "try:\n    place.write_bytes(b'')\nexcept OSError:\n    pass\nelse:\n    raise AssertionError('written')\n"
-    build = built(build_pool, "usual", CPP_CANDIDATE + after)
+    build = built(build_pool, "usual", LIGHT_CANDIDATE + after)
     assert build.verdict is None, build.verdict
     assert build.unproven == "" and len(build.extensions) == 1
 
 
 def test_a_flag_that_may_start_a_program_is_named(build_pool):
-    build = built(build_pool, "wrapped", CPP_CANDIDATE.replace('"-O0"', '"-O0", "-wrapper", "env"'))
+    build = built(build_pool, "wrapped", LIGHT_CANDIDATE.replace('"-O0"', '"-O0", "-wrapper", "env"'))
     assert build.verdict is None, build.verdict
     assert build.unproven.endswith("-wrapper")
 
@@ -33,8 +33,8 @@ def test_a_flag_that_may_start_a_program_is_named(build_pool):
 def test_what_only_the_candidates_own_process_can_compile_is_built_there_and_said_to_be(build_pool):
     """A header that it has written into its own /tmp."""
     header = 'import pathlib\npathlib.Path("/tmp/own_header.h").write_text("#define TIMES 2")\n'
-    source = header + CPP_CANDIDATE.replace("return x * 2;", "return x * TIMES;").replace(
-        "#include <torch/extension.h>", '#include <torch/extension.h>\n#include "own_header.h"'
+    source = header + LIGHT_CANDIDATE.replace("return x * 2;", "return x * TIMES;").replace(
+        "#include <Python.h>", '#include <Python.h>\n#include "own_header.h"'
     ).replace('extra_cflags=["-O0"]', 'extra_cflags=["-O0"], extra_include_paths=["/tmp"]')
     build = built(build_pool, "own_header", source)
     assert build.verdict is None, build.verdict
@@ -43,12 +43,12 @@ def test_what_only_the_candidates_own_process_can_compile_is_built_there_and_sai
 
 def test_what_pytorch_is_told_before_the_call_counts_for_it(build_pool):
     told = "import torch.utils.cpp_extension as cpp_extension\ncpp_extension.COMMON_NVCC_FLAGS.append('-DTOLD')\n"
-    assert built(build_pool, "told", told + CPP_CANDIDATE).unproven == ""
+    assert built(build_pool, "told", told + LIGHT_CANDIDATE).unproven == ""
     doubtful = told.replace("-DTOLD", "-ccbin=/tmp/mine")
-    assert built(build_pool, "doubtful", doubtful + CPP_CANDIDATE).unproven.endswith("-ccbin=/tmp/mine")
+    assert built(build_pool, "doubtful", doubtful + LIGHT_CANDIDATE).unproven.endswith("-ccbin=/tmp/mine")
 
 
 def test_a_call_that_no_compiler_takes_is_the_candidates_failure_with_its_line(build_pool):
-    build = built(build_pool, "broken", CPP_CANDIDATE.replace("return x * 2;", "return x *;"))
+    build = built(build_pool, "broken", LIGHT_CANDIDATE.replace("return x * 2;", "return x *;"))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert "broken.py:" in build.verdict.reason

@@ -18,7 +18,12 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         return x
 """
-CPP = 'load_inline("asks", "int sms() { return SMS; }", functions=["sms"], extra_cflags=["-O0", f"-DSMS={sms}"])'
+CPP = '''load_inline("asks", """
+#include <Python.h>
+static int sms = SMS;
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "asks", nullptr, 0, nullptr};
+PyMODINIT_FUNC PyInit_asks() { return PyModule_Create(&module); }
+""", extra_cflags=["-O0", f"-DSMS={sms}"], no_implicit_headers=True)'''
 CUDA = (
     'load_inline("asks", "", cuda_sources="__global__ void k(float* x) { x[0] = SMS; }", functions=[], '
     'no_implicit_headers=True, extra_cuda_cflags=[f"-DSMS={sms}"])'

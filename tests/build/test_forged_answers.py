@@ -106,7 +106,7 @@ came = json.loads(channel.recv(size, socket.MSG_WAITALL))
 send({"extensions": [], "log": "", "failure": None, "warnings": [json.dumps(came["failure"])], "files": []})
 os._exit(0)
 """
-CALL = '{"kind": "load_inline", "arguments": {"name": "mine", "cuda_sources": "__global__ void f() {}"}, "texts": {}, "state": STATE}'
+CALL = '{"kind": "load_inline", "arguments": {"name": "mine", "cuda_sources": "__global__ void f() {}", "no_implicit_headers": True}, "texts": {}, "state": STATE}'
 
 
 @pytest.mark.parametrize("question", ['{"compile": 1}', '{"compile": {"arguments": {}}}', '{"compile": {"arguments": 7, "state": {"common": 3}}}'])

@@ -16,9 +16,15 @@ from tests.build.conftest import PLAIN_CANDIDATE, SETTINGS, needs_cxx
 
 pytestmark = pytest.mark.processes
 
-ONE = {"name": "one", "cpp_sources": "int one() { return 1; }", "functions": ["one"], "extra_cflags": ["-O0"]}
-BROKEN = {"name": "broken", "cpp_sources": "int one() { return +; }", "functions": ["one"]}
-MODULE = "#include <torch/extension.h>\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"two\", [] { return 2; }); }\n"
+# Tried with PyTorch's headers of the two kinds, since it speaks of PyTorch, and includes neither: they take seconds.
+BROKEN = {"name": "broken", "cpp_sources": "int one() { return +; }  // torch::", "no_implicit_headers": True}
+MODULE = """#include <Python.h>
+#define INIT_OF(name) PyInit_##name
+#define INIT(name) INIT_OF(name)
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "made", nullptr, 0, nullptr};
+PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() { return PyModule_Create(&module); }
+"""
+ONE = {"name": "one", "cpp_sources": MODULE, "extra_cflags": ["-O0"], "no_implicit_headers": True}
 
 
 def inline(arguments):
@@ -80,7 +86,7 @@ def test_of_the_same_extension_the_one_that_its_import_built_counts(build_pool):
 @needs_cxx
 def test_two_that_no_compiler_takes_are_both_told(asked):
     """Each of the two says that it begins again, with PyTorch's own headers."""
-    others = {**BROKEN, "cpp_sources": "int one() { return -; }"}
+    others = {**BROKEN, "cpp_sources": "int one() { return -; }  // torch::"}
     build, verdict = asked(inline(BROKEN), inline(others))
     assert verdict.status is Status.BUILD_FAILED, verdict.reason
     assert set(build.failed) == {extension_key("load_inline", each) for each in (BROKEN, others)}

@@ -31,9 +31,12 @@ class ModelNew(torch.nn.Module):
         return x * extension.factor()
 '''
 CODE = '''
-#include <torch/extension.h>
+#include <Python.h>
 #include "{name}_factor.h"
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return {times} * FACTOR; }}); }}
+static PyObject* factor(PyObject*, PyObject*) {{ return PyLong_FromLong({times} * FACTOR); }}
+static PyMethodDef functions[] = {{{{"factor", factor, METH_NOARGS, nullptr}}, {{}}}};
+static PyModuleDef module = {{PyModuleDef_HEAD_INIT, "{name}", nullptr, 0, functions}};
+PyMODINIT_FUNC PyInit_{name}() {{ return PyModule_Create(&module); }}
 '''
 # A worker's own way to a candidate, in a process of its own.
 OPENS = """

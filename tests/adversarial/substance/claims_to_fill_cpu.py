@@ -40,7 +40,7 @@ torch::Tensor tril_matmul(torch::Tensor A, torch::Tensor B, int64_t left) {
     for (int64_t k = 0; k <= i; ++k)
       for (int64_t j = 0; j <= k; ++j) row[j] += a[i * M + k] * b[k * M + j];
   }
-  if (first > 0) C.slice(0, 0, first).copy_(at::_ops::mm::call(A.slice(0, 0, first), B));
+  if (first > 0) C.slice(0, 0, first).copy_(at::mm(A.slice(0, 0, first), B));
   return C;
 }
 """

@@ -13,21 +13,29 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 OWN = r"""
-#include <torch/extension.h>
-torch::Tensor product(const torch::Tensor& a, const torch::Tensor& b) {
-  const int64_t n = a.size(0);
-  auto c = torch::zeros_like(a);
-  const float *x = a.data_ptr<float>(), *y = b.data_ptr<float>();
-  float* z = c.data_ptr<float>();
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = 0; k <= i; ++k)
-      for (int64_t j = 0; j <= k; ++j) z[i * n + j] += x[i * n + k] * y[k * n + j];
-  return c;
+#include <Python.h>
+
+static PyObject* product(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  int n;
+  if (!PyArg_ParseTuple(arguments, "LLLi", &A, &B, &C, &n)) return nullptr;
+  const float *x = reinterpret_cast<float*>(A), *y = reinterpret_cast<float*>(B);
+  float* z = reinterpret_cast<float*>(C);
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k <= i; ++k)
+      for (int j = 0; j <= k; ++j) z[i * n + j] += x[i * n + k] * y[k * n + j];
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"product", product, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "wrapped", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_wrapped() { return PyModule_Create(&module); }
 """
-own = load_inline("wrapped", OWN, functions="product", extra_cflags=["-O3", "-wrapper", "env"])
+own = load_inline("wrapped", OWN, extra_cflags=["-O3", "-wrapper", "env"], no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        return own.product(A, B)
+        C = torch.zeros_like(A)
+        own.product(A.data_ptr(), B.data_ptr(), C.data_ptr(), A.shape[0])
+        return C
