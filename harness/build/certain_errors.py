@@ -1,4 +1,4 @@
-"""Errors that no header could mend: what nvcc says of a candidate with the stand-in, and must say with PyTorch's own
+"""Errors that no header could mend: what nvcc or g++ says of a candidate with the stand-in, and must say with PyTorch's own
 headers too.
 
 To compile with those takes many times as long as to preprocess. So the preprocessed text is looked at, in which every
@@ -23,8 +23,8 @@ _TOKEN = re.compile(
     |(?P<mark>->\*?|::|\.\.\.|\+\+|--|&&|\|\||<<=?|[-+*/%&|^=!<>]=|\S)""",
     re.VERBOSE,
 )
-# Spellings that are not read here: raw strings, other brackets, letters by their number, lines that go on.
-_NOT_READ = re.compile(r'R"|<:|:>|<%|%>|%:|\\[uU\n]|\?\?')
+# Spellings that are not read here: raw strings, other brackets (`<::` is none), letters by their number, lines that go on.
+_NOT_READ = re.compile(r'R"|<:(?!:[^:>])|:>|<%|%>|%:|\\[uU\n]|\?\?')
 # Code that is looked at only when it is used, or by other rules.
 _GENERIC = frozenset({"template", "requires", "concept", "__if_exists", "__if_not_exists", "import", "module"})
 # Before brackets that hold what is no C++, or need not be known.
@@ -54,10 +54,14 @@ _KEYWORDS = _BEGINS_A_STATEMENT | _TYPES | frozenset("""
     protected public register reinterpret_cast requires restrict sizeof static static_assert static_cast struct template
     this thread_local throw true try typedef typeid typename typeof union using virtual volatile wchar_t xor xor_eq
 """.split())
+# Of nvcc, then of g++, whose quotes hang on the language.
 _UNDECLARED = re.compile(
     r'identifier "(\w+)" is undefined|(?:class|struct|union|namespace) "[^"]*" has no member "(\w+)"'
+    r"|[‘'](\w+)[’'] (?:was not declared in this scope|is not a member of [‘'][^’']*[’'])(?:; did you mean .*)?"
 )
-_NO_SEMICOLON = 'expected a ";"'
+_NO_SEMICOLON = re.compile(r"""expected a ";"|expected (?:[‘'],[’'] or )?[‘'];[’'] before .*""")
+# What load_inline binds a function by.
+_BINDS = ["torch", "::", "wrap_pybind_function", "("]
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,11 @@ class Token:
 
 def may_be_certain(errors: Sequence[Diagnostic]) -> bool:
     """Whether it is worth preprocessing for `errors`: where all are of another kind it is left to the compiler."""
-    return any(each.text == _NO_SEMICOLON or _UNDECLARED.fullmatch(each.text) for each in errors)
+    return any(_NO_SEMICOLON.fullmatch(each.text) or _UNDECLARED.fullmatch(each.text) for each in errors)
 
 
 def certain_among(errors: Sequence[Diagnostic], preprocessed: str, source: str) -> list[Diagnostic]:
-    """Those of `errors`, which nvcc found in the file `source` with other headers, that it must find with these, too.
+    """Those of `errors`, which a compiler found in the file `source` with other headers, that it must find with these, too.
 
     `preprocessed` is what the preprocessor makes of that file, with the lines in which it names files. What cannot be told
     is left out, and so is what may only follow from another error.
@@ -91,15 +95,16 @@ def certain_among(errors: Sequence[Diagnostic], preprocessed: str, source: str) 
     tokens = list(tokens_of(own))
     if any(each.text in _GENERIC or (each.text == "auto" and _ends_with(each.inside, "(")) for each in tokens):
         return []
-    broken, certain_errors = {second.line for _, second in never_beside(tokens)}, []
+    # g++ points behind what lacks the semicolon, nvcc to what comes next.
+    broken, certain_errors = {token.line for pair in never_beside(tokens) for token in pair}, []
     for error in errors:
         if error.file != source or error.line is None:
             continue
         undeclared = _UNDECLARED.fullmatch(error.text)
         if undeclared is not None:
-            if _is_only_used(undeclared[1] or undeclared[2], tokens, own, others):
+            if _is_only_used(next(filter(None, undeclared.groups())), tokens, own, others):
                 certain_errors.append(error)
-        elif error.text == _NO_SEMICOLON and error.line in broken:
+        elif _NO_SEMICOLON.fullmatch(error.text) and error.line in broken:
             certain_errors.append(error)
     return certain_errors
 
@@ -186,6 +191,8 @@ def is_a_use(tokens: Sequence[Token], index: int) -> bool:
     if index < 2 or tokens[index - 2].text == "operator" or not set(_FOREIGN).isdisjoint(tokens[index].inside):
         return False
     before = tokens[index - 1].text
+    if before == "(":
+        return [each.text for each in tokens[max(0, index - len(_BINDS)):index]] == _BINDS
     if before == "::" and _names_a_namespace(tokens, index):
         return False
     return before in _BEFORE_A_USE or (before in _BEFORE_A_USE_IN_EXPRESSIONS and _is_in_expression(tokens, index))

@@ -60,7 +60,7 @@ def compile_cuda(
     files = _fed(kind, arguments, place)
     stand_ins = _library_headers(place, files, texts)
     last = [place / _STAND_INS, *library_headers.folders(stand_ins)]
-    cpp = cpp_half.look(kind, arguments, place, nvcc, _torch_standard(), last)
+    cpp = cpp_half.look(kind, arguments, place, nvcc, torch_standard(), last)
     if not cpp.passed:
         return Compiled((), dict.fromkeys(sms, cpp.log), cpp.log, cpp.read)
     came = _compiled(files, arguments, place, nvcc, sms, at_once, stand_ins)
@@ -135,7 +135,7 @@ def _flags(
     include = [*(arguments.get("extra_include_paths") or []), *cpp_extension.include_paths()]
     include.append(sysconfig.get_paths()["include"])
     extra = without_architectures(arguments.get("extra_cuda_cflags") or [])
-    standard = [] if any(flag.startswith(("-std", "--std")) for flag in extra) else [_torch_standard()]
+    standard = [] if any(flag.startswith(("-std", "--std")) for flag in extra) else [torch_standard()]
     return [
         "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard,
         *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
@@ -144,7 +144,7 @@ def _flags(
     ]
 
 
-def _torch_standard() -> str:
+def torch_standard() -> str:
     """The C++ standard that this torch's headers need."""
     major, minor = (int(part) for part in cpp_extension.torch.__version__.split(".")[:2])
     return "-std=c++20" if (major, minor) >= (2, 12) else "-std=c++17"

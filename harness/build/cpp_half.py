@@ -70,24 +70,45 @@ def look(
     compiler = find_host_compiler()
     if compiler is None or (kind == "load_inline" and _is_declarations(arguments)):
         return Looked()
-    flags = _flags(arguments)
-    own = [] if any(flag.startswith(("-std", "--std")) for flag in flags) else [standard]
-    folders = [os.path.abspath(folder) for folder in arguments.get("extra_include_paths") or []]
-    systems = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"], *_cuda_folders(nvcc)]
+    command = [compiler, *_flags_of_torch(arguments, nvcc, standard, last), "-fsyntax-only", "-MD", "-MF"]
     output, read = "", set()
     for index, file in enumerate(_files(kind, arguments, place)):
         rule = place / f"cpp-{index}.d"
         ran = subprocess.run(
-            [compiler, "-fsyntax-only", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={arguments.get('name')}",
-             *(f"-I{folder}" for folder in folders), *(word for each in systems for word in ("-isystem", str(each))), *own,
-             *flags, *(word for each in last for word in ("-idirafter", str(each))), "-MD", "-MF", str(rule), file],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False,
+            [*command, str(rule), file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False
         )
         output += ran.stdout.decode(errors="replace")
         if ran.returncode != 0:
             return Looked(False, output)
         read |= files_of_rule(rule.read_text(errors="replace")) if rule.is_file() else set()
     return Looked(True, output, frozenset(read))
+
+
+def preprocessed(
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str | None, standard: str
+) -> dict[str, str]:
+    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails."""
+    compiler, text_by_file = find_host_compiler(), {}
+    for file in _files(kind, arguments, place) if compiler is not None else ():
+        command = [compiler, *_flags_of_torch(arguments, nvcc, standard, ()), "-E", file]
+        ran = subprocess.run(command, capture_output=True, cwd=place, check=False)
+        if ran.returncode != 0:
+            return {}
+        text_by_file[file] = ran.stdout.decode(errors="replace")
+    return text_by_file
+
+
+def _flags_of_torch(arguments: Mapping[str, Any], nvcc: str | None, standard: str, last: Sequence[Path]) -> list[str]:
+    """The flags that torch has the host compiler started with, and the folders in `last` behind all others."""
+    flags = _flags(arguments)
+    own = [] if any(flag.startswith(("-std", "--std")) for flag in flags) else [standard]
+    folders = [os.path.abspath(folder) for folder in arguments.get("extra_include_paths") or []]
+    systems = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"], *(_cuda_folders(nvcc) if nvcc else ())]
+    return [
+        "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={arguments.get('name')}",
+        *(f"-I{folder}" for folder in folders), *(word for each in systems for word in ("-isystem", str(each))), *own, *flags,
+        *(word for each in last for word in ("-idirafter", str(each))),
+    ]
 
 
 def _flags(arguments: Mapping[str, Any]) -> list[str]:

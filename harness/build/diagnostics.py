@@ -119,7 +119,7 @@ def missing_cuda_header(log: str) -> tuple[str, str] | None:
 def why_refused(log: str) -> str:
     """Say in a few words why a source was not compiled for one architecture where others went."""
     missing = needs_architecture(log)
-    return missing or next((each.text for each in diagnostics(log) if each.kind == "error"), "nvcc refused it")
+    return missing or next((each.text for each in diagnostics(log) if each.kind == "error"), "the compiler refused it")
 
 
 def diagnostics(log: str) -> list[Diagnostic]:

@@ -19,7 +19,7 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import (
-    certain_errors, compile_only, cubin, dependencies, flags, source_suffixes, stand_in_headers,
+    certain_errors, compile_only, cpp_half, cubin, dependencies, flags, source_suffixes, stand_in_headers,
 )
 from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
@@ -125,7 +125,7 @@ class ExtensionMaker:
             if not went:
                 module = build(kind, real, key, arguments)
         except _Refused as error:  # whatever else was said may be for want of other headers
-            self.failures.append(NotCompiled("nvcc refused it", str(error), headers="slim"))
+            self.failures.append(NotCompiled("the compiler refused it", str(error), headers="slim"))
             raise self.failures[-1] from error
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
@@ -156,9 +156,12 @@ class ExtensionMaker:
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
             return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
         except Exception as error:
-            certain = self._certain(self._refused(error, self.log[len(log):]), kind, key, arguments)
-            if certain:
-                lines = dict.fromkeys(as_told(each) for errors in certain.values() for each in errors)
+            said = self.log[len(log):]
+            certain = self._certain(self._refused(error, said), kind, key, arguments) or {
+                "": self._certain_in_cpp(said, kind, key, arguments)
+            }
+            lines = dict.fromkeys(as_told(each) for errors in certain.values() for each in errors)
+            if lines:
                 raise _Refused("\n".join(lines)) from error
             self._speaker.begin_again()
             self._slim_log, self.log = self.log[len(log):], log
@@ -189,7 +192,7 @@ class ExtensionMaker:
         # With other headers it may go for one of those, too, unless it is the machine that lacks what is used.
         is_slim = str(self.folder / f"{key}-headers") in map(str, arguments.get("extra_include_paths") or [])
         if not came.passed or (is_slim and not all(map(needs_architecture, came.refused.values()))):
-            raise NotCompiled("nvcc refused it", self.log, refused=came.refused)
+            raise NotCompiled("the compiler refused it", self.log, refused=came.refused)
         return CompiledStandIn(str(arguments.get("name")), came)
 
     def _refused(self, error: Exception, log: str) -> Mapping[str, str]:
@@ -207,6 +210,9 @@ class ExtensionMaker:
         place, nvcc, certain = self.folder / key, self.nvcc or "nvcc", {}
         for sm in self.sms:
             errors = [each for each in diagnostics(refused.get(sm, "")) if each.kind == "error"]
+            if needs_architecture(refused.get(sm, "")):  # the assembler's word, which comes after all headers
+                certain[sm] = errors
+                continue
             if not certain_errors.may_be_certain(errors):
                 return {}
             try:
@@ -220,6 +226,19 @@ class ExtensionMaker:
             if not certain[sm]:
                 return {}
         return certain
+
+    def _certain_in_cpp(self, log: str, kind: str, key: str, arguments: dict[str, Any]) -> list[Diagnostic]:
+        """The errors that the host compiler would find with PyTorch's own headers too."""
+        errors = [each for each in diagnostics(log) if each.kind == "error"]
+        if not certain_errors.may_be_certain(errors):
+            return []
+        try:
+            with_stock = cpp_half.preprocessed(
+                kind, arguments, self.folder / key, self.nvcc, compile_only.torch_standard()
+            )
+        except OSError:
+            return []
+        return [each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)]
 
     def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
         """The texts of a call and of its own headers, without those of the stand-in."""

@@ -45,6 +45,26 @@ def test_a_member_and_a_name_of_a_namespace_are_names_too():
     assert certain("Tensor f() { return torch::zeross(1); }", (1, 'namespace "torch" has no member "zeross"'))
 
 
+def test_the_host_compilers_words_are_known_too():
+    own = "int f(Tensor t) { return typo; }"
+    for said in ("‘typo’ was not declared in this scope", "'typo' was not declared in this scope; did you mean 'typeof'?"):
+        assert certain(own, (1, said))
+    assert certain("Tensor f() { return torch::zeross(1); }", (1, "‘zeross’ is not a member of ‘torch’"))
+    assert not certain(own, (1, "‘class Tensor’ has no member named ‘typo’"))
+    behind = "int f(Tensor t) { int n = t.size(0)\n  int m = 1; return n + m; }"
+    assert certain(behind, (1, "expected ‘;’ before ‘int’")) and certain(behind, (2, "expected ‘,’ or ‘;’ before ‘int’"))
+    assert not certain(behind, (3, "expected ‘;’ before ‘int’"))
+
+
+def test_a_function_that_is_bound_and_that_nobody_defines_is_undefined_with_any_headers():
+    """As `load_inline` binds it, in what pybind11's macro comes to."""
+    said = (1, "‘typo’ was not declared in this scope")
+    own = 'void init(Module& m) { auto n = borrow<::Module>(m); m.def("typo", torch::wrap_pybind_function(typo), "typo"); }'
+    assert certain(own, said)
+    assert not certain(own.replace("torch::wrap_pybind_function", "torch::wrap"), said)
+    assert not certain(own.replace("<::Module>", "<:Module:>"), said)
+
+
 def test_a_name_that_a_header_has_somewhere_is_left_to_the_compiler():
     own = "int f(int a) { return a + typo; }"
     assert not certain(own, undefined("typo"), headers=f"{HEADERS}extern int typo;\n")

@@ -111,6 +111,7 @@ def test_what_the_host_compiler_refuses_is_not_compiled(build_pool):
     (build,) = build_pool.build(build_pool.write("half", source))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert "Tenor" in build.verdict.reason and "half.py" in build.verdict.reason
+    assert build.headers == "slim"  # nothing in PyTorch's own headers has that name
 
 
 @needs_nvcc

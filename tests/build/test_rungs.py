@@ -19,6 +19,7 @@ import pytest
 from harness.build import stand_in_headers
 from harness.build.compiler_report import kernel_reports
 from harness.build.diagnostics import diagnostics, needs_architecture
+from harness.build.extension_maker import texts_of_halves
 from harness.build.queue import BuildQueue
 from harness.build.toolchain import find_toolchain
 from harness.model.candidate import read_candidate
@@ -123,7 +124,10 @@ def test_a_rung_compiles_for_each_architecture_from_ampere_to_blackwell(path, lo
 
 @pytest.mark.parametrize("path", HOPPER, ids=named)
 def test_a_rung_for_hopper_compiles_for_it_and_says_elsewhere_what_it_needs(path, tmp_path):
-    went = compile_only.compile_cuda("load_inline", call_of(path), tmp_path, NVCC, ("sm_80", "sm_90a"))
+    arguments, slim = call_of(path), tmp_path / "slim"
+    assert stand_in_headers.write(slim, TORCH_INCLUDE, *texts_of_halves("load_inline", arguments))
+    arguments["extra_include_paths"] = [str(slim)]
+    went = compile_only.compile_cuda("load_inline", arguments, tmp_path, NVCC, ("sm_80", "sm_90a"))
     assert went.passed == ("sm_90a",), went.log[-2000:]
     assert needs_architecture(went.refused["sm_80"]).startswith("needs sm_90a: it uses "), went.refused["sm_80"]
 
@@ -131,6 +135,8 @@ def test_a_rung_for_hopper_compiles_for_it_and_says_elsewhere_what_it_needs(path
 def test_where_there_is_no_hopper_such_a_rung_is_skipped(build_pool):
     candidate = read_candidate(CANDIDATES / "tril_matmul" / "wgmma_persistent.py")
     with BuildQueue([candidate], find_toolchain(None, ("8.0",)), build_pool.cache, build_pool.settings) as queue:
-        verdict = queue.result(candidate).verdict
-    assert (verdict.status, verdict.reason_code) == (Status.SKIPPED, ReasonCode.NEEDS_ARCH)
+        build = queue.result(candidate)
+    verdict = build.verdict
+    assert build.headers == "slim"  # no other headers could mend it, and none were tried
+    assert (verdict.status, verdict.reason_code) == (Status.SKIPPED, ReasonCode.NEEDS_ARCH), verdict
     assert verdict.reason.startswith("needs sm_90a: it uses ")
