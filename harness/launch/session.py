@@ -164,7 +164,7 @@ class Session:
                 raise failures.written_late(late[0], len(sets))
             made = replace(run.read(reply, self.backend.slots_unchanged(sets)), recording=recording)
             self.reordered |= any(launch.reordered for launch in made.launches)
-            self.code_watch.note(self._opened, [(each.opened_ns, each.time_us) for each in made.launches], is_probe=is_probe)
+            self.code_watch.note(self._opened, ((each.opened_ns, each.time_us) for each in made.launches), is_probe=is_probe)
             return made
         except failures.Failed as failure:
             # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.
