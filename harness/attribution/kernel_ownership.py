@@ -105,7 +105,7 @@ class Provenance:
 
 
 def least_of_processes(earlier: Provenance | None, later: Provenance) -> Provenance:
-    """Return what that of two processes of one candidate ran whose work is less its own; the earlier where both are alike."""
+    """Of what two processes of one candidate ran, return that whose work is less its own; the earlier where they are alike."""
     if earlier is None:
         return later
     if later.kind == earlier.kind:

@@ -60,6 +60,8 @@ _UNDECLARED = re.compile(
     r"|[‘'](\w+)[’'] (?:was not declared in this scope|is not a member of [‘'][^’']*[’'])(?:; did you mean .*)?"
 )
 _NO_SEMICOLON = re.compile(r"""expected a ";"|expected (?:[‘'],[’'] or )?[‘'];[’'] before .*""")
+# What has a compiler declare names that stand in no text.
+_DECLARED_WITHIN = re.compile(r'^#pragma GCC (?:aarch64|arm|riscv) "', re.MULTILINE)
 # What load_inline binds a function by.
 _BINDS = ["torch", "::", "wrap_pybind_function", "("]
 
@@ -181,6 +183,8 @@ def _is_only_used(name: str, tokens: Sequence[Token], own: Iterable[tuple[int, s
     directives = [line for _, text in own for line in _DIRECTIVE.findall(text)]
     # What compilers declare themselves begins with two underscores.
     if name.startswith("__") or (name in others and word.search(others)) or any(map(word.search, directives)):
+        return False
+    if _DECLARED_WITHIN.search(others):
         return False
     indexes = [index for index, token in enumerate(tokens) if token.text == name]
     return bool(indexes) and all(is_a_use(tokens, index) for index in indexes)

@@ -26,7 +26,7 @@ _CHOOSES_ARCHITECTURE = frozenset({
 })
 # A header that torch generates for CUDA builds only; without it its own headers do not compile.
 STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
-_STAND_INS = "stand_in"
+STAND_INS = "stand_in"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def compile_cuda(
     """
     files = _fed(kind, arguments, place)
     stand_ins = _library_headers(place, files, texts)
-    last = [place / _STAND_INS, *library_headers.folders(stand_ins)]
+    last = [place / STAND_INS, *library_headers.folders(stand_ins)]
     cpp = cpp_half.look(kind, arguments, place, nvcc, torch_standard(), last)
     if not cpp.passed:
         return Compiled((), dict.fromkeys(sms, cpp.log), cpp.log, cpp.read)
@@ -96,7 +96,7 @@ def _fed(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
         path = place / "cuda.cu"
         path.write_text("\n".join(files if arguments.get("no_implicit_headers") else [*headers, *files]))
         files = [str(path)]
-    stand_in = place / _STAND_INS / STAND_IN
+    stand_in = place / STAND_INS / STAND_IN
     stand_in.parent.mkdir(parents=True, exist_ok=True)
     stand_in.write_text("#pragma once\n")
     return [file for file in files if not file.endswith(".cuh")]
@@ -140,7 +140,7 @@ def _flags(
         "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard,
         *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
         f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
-        f"-I{place / _STAND_INS}", *(f"-I{folder}" for folder in include), *library_headers.flags(stand_ins),
+        f"-I{place / STAND_INS}", *(f"-I{folder}" for folder in include), *library_headers.flags(stand_ins),
     ]
 
 

@@ -1,6 +1,7 @@
-"""The C++ half of a candidate whose CUDA half is only compiled: what the host compiler would refuse in it.
+"""The C++ sources of a call, outside the build: what the host compiler would refuse in them, where the CUDA half is only
+compiled, and what the preprocessor makes of them.
 
-It is most often a declaration for each function that is bound, and nothing else; that is told without a compiler. All
+Beside CUDA it is most often a declaration for each function that is bound, and nothing else; that is told without a compiler. All
 else is read by one, as far as its meaning goes and with no code made of it.
 """
 
@@ -85,12 +86,15 @@ def look(
 
 
 def preprocessed(
-    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str | None, standard: str
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str | None, standard: str, last: Sequence[Path]
 ) -> dict[str, str]:
-    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails."""
+    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails.
+
+    The one of `load_inline` is written below `place`, and `last` is as for `look`.
+    """
     compiler, text_by_file = find_host_compiler(), {}
     for file in _files(kind, arguments, place) if compiler is not None else ():
-        command = [compiler, *_flags_of_torch(arguments, nvcc, standard, ()), "-E", file]
+        command = [compiler, *_flags_of_torch(arguments, nvcc, standard, last), "-E", file]
         ran = subprocess.run(command, capture_output=True, cwd=place, check=False)
         if ran.returncode != 0:
             return {}

@@ -29,6 +29,7 @@ _NVCC = re.compile(
     r"(?P<kind>catastrophic error|error|warning)(?: #[\w-]+)?: (?P<text>.*)$"
 )
 _PTXAS = re.compile(r"^ptxas (?:\S+, line \d+; )?(?:fatal|error)\s*: (?P<text>.*)$")
+PTXAS = "ptxas: "  # begins the text of what the assembler says, which has no place in a source
 _LINKER = re.compile(r"(undefined reference to .*|multiple definition of .*|cannot find -l\S+)")
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 _FATAL = re.compile(r"^nvcc fatal\s*: (?P<text>.*)$")
@@ -135,7 +136,7 @@ def diagnostics(log: str) -> list[Diagnostic]:
             # What follows the first complaint is only that it gave up.
             if "aborted due to errors" not in assembler["text"]:
                 text = _SYMBOL.sub(lambda symbol: short_name(symbol[1]), assembler["text"])
-                messages.append(Diagnostic("error", f"ptxas: {text}"))
+                messages.append(Diagnostic("error", f"{PTXAS}{text}"))
         elif linker := _LINKER.search(line):
             messages.append(Diagnostic("error", f"linker: {linker[1]}"))
         elif symbol := _UNDEFINED.search(line):
@@ -150,7 +151,9 @@ def diagnostics(log: str) -> list[Diagnostic]:
 
 
 def as_told(error: Diagnostic) -> str:
-    """An error with a place as nvcc tells it, from which `diagnostics` reads the same."""
+    """An error with a place as nvcc tells it, or one of ptxas, from which `diagnostics` reads the same."""
+    if error.text.startswith(PTXAS):
+        return f"ptxas error   : {error.text[len(PTXAS):]}\n"
     caret = "" if error.offset is None else f"\n  {' ' * error.offset}^"
     return f"{error.file}({error.line}): error: {error.text}\n  {error.quoted}{caret}\n"
 

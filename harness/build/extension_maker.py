@@ -22,7 +22,7 @@ from harness.build import (
     certain_errors, compile_only, cpp_half, cubin, dependencies, flags, source_suffixes, stand_in_headers,
 )
 from harness.build.builder_progress import Speaker
-from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
+from harness.build.diagnostics import PTXAS, Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.ninja_file import with_device_linking, with_quoted_folders
 from harness.protocol.extension_key import extension_key, names_folder
@@ -33,7 +33,7 @@ _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cf
 
 
 class _Refused(Exception):
-    """Raised with the errors of a build that no headers could mend, as nvcc tells them."""
+    """Raised with the errors of a build that no headers could mend, as the compilers tell them."""
 
 
 class ExtensionMaker:
@@ -207,11 +207,14 @@ class ExtensionMaker:
         """By architecture the errors that nvcc would find with PyTorch's own headers too, in the same words; empty where
         one of them may do without any.
         """
+        if not compile_only.cuda_files(kind, arguments):
+            return {}
         place, nvcc, certain = self.folder / key, self.nvcc or "nvcc", {}
         for sm in self.sms:
             errors = [each for each in diagnostics(refused.get(sm, "")) if each.kind == "error"]
-            if needs_architecture(refused.get(sm, "")):  # the assembler's word, which comes after all headers
-                certain[sm] = errors
+            of_assembler = [each for each in errors if each.text.startswith(PTXAS) and needs_architecture(each.text)]
+            if of_assembler:  # its word comes after all headers
+                certain[sm] = of_assembler
                 continue
             if not certain_errors.may_be_certain(errors):
                 return {}
@@ -229,13 +232,13 @@ class ExtensionMaker:
 
     def _certain_in_cpp(self, log: str, kind: str, key: str, arguments: dict[str, Any]) -> list[Diagnostic]:
         """The errors that the host compiler would find with PyTorch's own headers too."""
-        errors = [each for each in diagnostics(log) if each.kind == "error"]
+        place, of_cuda = self.folder / key, source_suffixes.CUDA
+        errors = [each for each in diagnostics(log) if each.kind == "error" and not each.file.endswith(of_cuda)]
         if not certain_errors.may_be_certain(errors):
             return []
         try:
-            with_stock = cpp_half.preprocessed(
-                kind, arguments, self.folder / key, self.nvcc, compile_only.torch_standard()
-            )
+            last = [place / compile_only.STAND_INS]
+            with_stock = cpp_half.preprocessed(kind, arguments, place, self.nvcc, compile_only.torch_standard(), last)
         except OSError:
             return []
         return [each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)]

@@ -1,7 +1,7 @@
-"""Code of a worker that `core_watch` cannot have met: in processes that nobody looks at, and where it was moved in memory.
+"""Code of a worker that `core_watch` cannot have met: in processes that nobody looks at, and in memory that was changed.
 
 The system ends all looks at a process that begins a program which nobody may read, and notes no code that is moved or written
-over in memory. What it says of the processes' time and of their memory shows both.
+over. What it says of the processes' time and of their memory shows both.
 """
 
 from __future__ import annotations

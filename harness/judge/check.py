@@ -39,7 +39,8 @@ def verify(
     *, with_eager: bool = False, only: Collection[int] | None = None,
 ) -> list[ErrorFigures]:
     """Error figures of each launch, or of those whose numbers are in `only`; `with_eager` works out eager's own error for
-    each, which is otherwise done only where the verdict depends on it. Raises Failed for a fault of form, for inputs written to, for lost values.
+    each, which is otherwise done only where the verdict depends on it. Raises Failed for a fault of form, for inputs
+    written to, for lost values.
     """
     numbers = range(len(made.launches)) if only is None else sorted(only)
     figures, at_once = [], launches_at_once(reference)

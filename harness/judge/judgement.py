@@ -23,8 +23,8 @@ from harness.timing.timings import Timing
 class Prepared:
     """A candidate or baseline ready to be tried. `manifest` names its built extensions by content key, `refused` are
     the keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file,
-    where `path` may be a copy with its tuned values. `stand_in_gpu` is for a candidate that
-    Triton's interpreter runs on the CPU: the properties of the GPU that it is told of; None for every other. One that is `check_only` is not timed.
+    where `path` may be a copy with its tuned values. `stand_in_gpu` is for a candidate that Triton's interpreter runs on
+    the CPU: the properties of the GPU that it is told of; None for every other. One that is `check_only` is not timed.
     `unproven` says why nobody knows whether its extensions are what its sources say, where that is so.
     """
 

@@ -3,8 +3,9 @@ inputs.
 
 The judge gives a word for each launch, and looks whether it was written. The C library writes, by a function whose address
 is taken as this module is imported: an operator of PyTorch's could be given another body, one with stores that go past
-the cache. The judge's own process evicts the inputs, whatever a worker did before. The processor's instruction for it goes by physical memory: a line of a shared region leaves
-the caches of all cores, in whatever process it was read. A worker can neither leave it out nor see that it was done.
+the cache. The judge's own process evicts the inputs, whatever a worker did before. The processor's instruction for it
+goes by physical memory: a line of a shared region leaves the caches of all cores, in whatever process it was read. A
+worker can neither leave it out nor see that it was done.
 """
 
 from __future__ import annotations

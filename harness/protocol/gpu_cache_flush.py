@@ -2,7 +2,7 @@
 
 The first writes its buffer over with a word, the second reads the other and adds it up under that word. So neither the
 inputs nor dirty lines of a buffer are in the L2 when the timed window opens. Both leave a proof. The word is new for each
-launch, and nobody has it before the launch's turn. The judge can look at what was written. The sum depends on every
+launch, and no worker has it before the launch's turn. The judge can look at what was written. The sum depends on every
 word that was read, each multiplied in a way that reading it earlier does not help with: a flush that was cut short is
 seen. The multiplier is the fractional part of the golden ratio, as in Knuth's multiplicative hashing.
 """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from harness.protocol import tree
 from harness.protocol.layout import plan, region_bytes
 
 _META = torch.device("meta")
+_COMPILER = "torch._dynamo"
 
 
 @dataclass(frozen=True)
@@ -53,21 +55,39 @@ def _output_bytes(call: Callable[[list[Any]], Any], arguments: list[Any]) -> int
 def _without_compiler() -> Iterator[None]:
     """Keep PyTorch from importing torch._dynamo, which takes a second, only to tell it to leave shape functions alone.
 
-    `torch._compile` does so at the first call of each, and keeps the answer on the function: that is taken back.
+    `torch._compile` does so at the first call of each, and keeps the answer on the function: that is taken back. Whoever
+    asks for anything else gets the real one.
     """
-    if "torch._dynamo" in sys.modules:
+    if _COMPILER in sys.modules:
         yield
         return
-    asked: list[Any] = []
-
-    def disable(function: Any, *_: Any, **__: Any) -> Any:
-        asked.append(function)
-        return function
-
-    sys.modules["torch._dynamo"] = SimpleNamespace(disable=disable)  # type: ignore[assignment]
+    stand_in = _CompilerStandIn(_COMPILER)
+    sys.modules[_COMPILER] = stand_in
     try:
         yield
     finally:
-        del sys.modules["torch._dynamo"]
-        for function in asked:
+        stand_in.leave()
+        for function in stand_in.asked:
             function.__dict__.pop("__dynamo_disable", None)
+
+
+class _CompilerStandIn(ModuleType):
+    """Stands in the place of torch._dynamo until somebody needs more of it than `disable` in `torch._compile`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.asked: list[Any] = []
+
+    def disable(self, function: Any = None, *given: Any, **named: Any) -> Any:
+        if sys._getframe(1).f_globals.get("__name__") != "torch._compile":
+            return self.__getattr__("disable")(function, *given, **named)
+        self.asked.append(function)
+        return function
+
+    def leave(self) -> None:
+        if sys.modules.get(_COMPILER) is self:
+            del sys.modules[_COMPILER]
+
+    def __getattr__(self, name: str) -> Any:
+        self.leave()
+        return getattr(importlib.import_module(_COMPILER), name)

@@ -71,6 +71,11 @@ def test_a_name_that_a_header_has_somewhere_is_left_to_the_compiler():
     assert certain(own, undefined("typo"), headers=f"{HEADERS}extern int typography;\n")
 
 
+def test_where_a_compiler_declares_names_by_itself_they_are_left_to_it():
+    own = "int f(int a) { return a + typo; }"
+    assert not certain(own, undefined("typo"), headers=f'{HEADERS}#pragma GCC aarch64 "arm_sve.h"\n')
+
+
 @pytest.mark.parametrize("own", [
     "int typo; int f(int a) { return a + typo; }",
     "int f(int a) { int *typo = &a; return a + typo; }",

@@ -223,3 +223,8 @@ def test_an_error_that_is_told_again_is_read_the_same():
     errors = [each for each in diagnostics(recorded("nvcc_errors.txt")) if each.kind == "error" and each.line]
     assert len(errors) >= 3
     assert diagnostics("\n".join(map(as_told, errors))) == errors
+
+
+def test_what_the_assembler_refuses_is_told_so_that_it_is_read_again():
+    (error,) = diagnostics("ptxas kernel.ptx, line 9; error   : Instruction 'wgmma.fence' not supported on .target 'sm_80'\n")
+    assert diagnostics(as_told(error)) == [error]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.processes
 
 # Tried with PyTorch's headers of the two kinds, since it speaks of PyTorch, and includes neither: they take seconds.
 BROKEN = {"name": "broken", "cpp_sources": "int one() { return +; }  // torch::", "no_implicit_headers": True}
-MODULE = """#include <Python.h>
+MODULE = """#include <Python.h>  // torch::
 #define INIT_OF(name) PyInit_##name
 #define INIT(name) INIT_OF(name)
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "made", nullptr, 0, nullptr};

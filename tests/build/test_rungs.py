@@ -126,7 +126,7 @@ def test_a_rung_compiles_for_each_architecture_from_ampere_to_blackwell(path, lo
 def test_a_rung_for_hopper_compiles_for_it_and_says_elsewhere_what_it_needs(path, tmp_path):
     arguments, slim = call_of(path), tmp_path / "slim"
     assert stand_in_headers.write(slim, TORCH_INCLUDE, *texts_of_halves("load_inline", arguments))
-    arguments["extra_include_paths"] = [str(slim)]
+    arguments["extra_include_paths"] = [str(slim), *(arguments.get("extra_include_paths") or [])]
     went = compile_only.compile_cuda("load_inline", arguments, tmp_path, NVCC, ("sm_80", "sm_90a"))
     assert went.passed == ("sm_90a",), went.log[-2000:]
     assert needs_architecture(went.refused["sm_80"]).startswith("needs sm_90a: it uses "), went.refused["sm_80"]

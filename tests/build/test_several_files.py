@@ -31,7 +31,7 @@ class ModelNew(torch.nn.Module):
         return x * extension.factor()
 '''
 CODE = '''
-#include <Python.h>
+#include <Python.h>  // torch::
 #include "{name}_factor.h"
 static PyObject* factor(PyObject*, PyObject*) {{ return PyLong_FromLong({times} * FACTOR); }}
 static PyMethodDef functions[] = {{{{"factor", factor, METH_NOARGS, nullptr}}, {{}}}};

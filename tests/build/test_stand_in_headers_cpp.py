@@ -21,6 +21,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("setuptools")
 from torch.utils import cpp_extension
 
+from .conftest import CPP_CANDIDATE
+
 LAUNCHERS = Path(__file__).resolve().parents[1] / "fixtures" / "launchers"
 CPP = ["cpp_accessor", "cpp_operators", "cpp_parallel", "cpp_containers"]
 FUNCTIONS = ("leaky", "many", "row_norms")  # of the first three; the last defines its module itself
@@ -132,6 +134,13 @@ class ModelNew(torch.nn.Module):
     x = torch.ones(2)
     loaded(build).f(x.data_ptr())
     assert torch.equal(x, torch.full((2,), 0.5))
+
+
+def test_a_function_that_is_bound_and_that_nobody_declares_is_told_without_the_stock_headers(build_pool):
+    source = CPP_CANDIDATE.replace('functions="doubled"', 'functions=["doubled", "doubled_twice"]')
+    (build,) = build_pool.build(build_pool.write("bound", source))
+    assert (build.verdict.status, build.headers) == (Status.BUILD_FAILED, "slim"), build.verdict
+    assert "‘doubled_twice’ was not declared" in build.verdict.reason and "bound.py:" in build.verdict.reason
 
 
 def test_where_both_fail_the_errors_are_those_of_the_stock_headers(build_pool):

@@ -44,6 +44,27 @@ assert compiled(torch.ones(16, 16)).sum() == 16 * 17 / 2 + 16 * 15 * 16 / 2
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
+@pytest.mark.processes
+def test_who_needs_more_of_pytorchs_compiler_gets_it():
+    program = """
+import sys, torch
+from harness.reference.call_size import foreseen
+
+
+def called(arguments):
+    from torch._dynamo import disable
+    import torch._dynamo.config
+    assert torch._dynamo.config.cache_size_limit
+    return disable(lambda x: x.tril())(arguments[0])
+
+
+call = foreseen(lambda: [torch.rand(1 << 20, 16).tril()], called)
+assert call.outputs_bytes == (1 << 20) * 16 * 4, call
+assert sys.modules["torch._dynamo"].__file__.endswith("__init__.py")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
 def test_a_model_that_looks_at_values_leaves_its_outputs_unknown():
     class Peeks(torch.nn.Module):
         def forward(self, x):
