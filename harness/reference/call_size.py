@@ -53,7 +53,7 @@ def _output_bytes(call: Callable[[list[Any]], Any], arguments: list[Any]) -> int
 
 @contextmanager
 def _without_compiler() -> Iterator[None]:
-    """Keep PyTorch from importing torch._dynamo, which takes a second, only to tell it to leave shape functions alone.
+    """Keep PyTorch from importing torch._dynamo, which takes 0.6 s, only to tell it to leave shape functions alone.
 
     `torch._compile` does so at the first call of each, and keeps the answer on the function: that is taken back. Whoever
     asks for anything else gets the real one.
