@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -26,43 +23,6 @@ def test_terabytes_are_foreseen_without_a_byte_of_them():
     assert call.inputs_bytes == (1 << 38) * 16 * 4
     assert call.outputs_bytes == (1 << 38) * 8 * 4
     assert call.wide_inputs_bytes == 2 * call.inputs_bytes
-
-
-@pytest.mark.processes
-def test_pytorchs_compiler_is_not_imported_for_it_and_is_itself_afterwards():
-    program = """
-import gc, sys, types, torch
-from harness.reference.call_size import foreseen
-call = foreseen(lambda: [torch.rand(1 << 20, 16).tril()], lambda arguments: arguments[0].softmax(1))
-assert call.outputs_bytes == (1 << 20) * 16 * 4, call
-assert "torch._dynamo" not in sys.modules
-functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
-assert [each for each in functions if "__dynamo_disable" in each.__dict__] == []
-compiled = torch.compile(lambda x: x.tril() + torch.arange(16), backend="eager")
-assert compiled(torch.ones(16, 16)).sum() == 16 * 17 / 2 + 16 * 15 * 16 / 2
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
-
-
-@pytest.mark.processes
-def test_who_needs_more_of_pytorchs_compiler_gets_it():
-    program = """
-import sys, torch
-from harness.reference.call_size import foreseen
-
-
-def called(arguments):
-    from torch._dynamo import disable
-    import torch._dynamo.config
-    assert torch._dynamo.config.cache_size_limit
-    return disable(lambda x: x.tril())(arguments[0])
-
-
-call = foreseen(lambda: [torch.rand(1 << 20, 16).tril()], called)
-assert call.outputs_bytes == (1 << 20) * 16 * 4, call
-assert sys.modules["torch._dynamo"].__file__.endswith("__init__.py")
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 def test_a_model_that_looks_at_values_leaves_its_outputs_unknown():
