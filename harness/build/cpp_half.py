@@ -1,8 +1,8 @@
 """The C++ sources of a call, outside the build: what the host compiler would refuse in them, where the CUDA half is only
 compiled, and what the preprocessor makes of them.
 
-Beside CUDA it is most often a declaration for each function that is bound, and nothing else; that is told without a compiler. All
-else is read by one, as far as its meaning goes and with no code made of it.
+Beside CUDA they are most often a declaration for each function that is bound, and nothing else; that is told without a
+compiler. All else is read by one, as far as its meaning goes and with no code made of it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from harness.attribution import loaded_code
-from harness.attribution.loaded_code import LoadedCode, built_code, code_by_symbol, not_of_the_build, read_modules
+from harness.attribution.device_code import find_cuobjdump
+from harness.attribution.loaded_code import LoadedCode, code_by_symbol, not_of_the_build, read_modules
 
 SM = "9.0"
 OWN, OTHER = "y[0] = x[0];", "y[0] = 2.0f * x[0];"
@@ -56,6 +57,8 @@ def test_more_modules_than_are_looked_at_are_missing():
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """`made(BODY, NAME)`: a shared object and a cubin of one kernel `tile` with that body."""
+    if find_cuobjdump() is None:
+        pytest.skip("needs cuobjdump")
     folder = tmp_path_factory.mktemp("loaded")
 
     def make(body, name="__global__ void tile"):
@@ -75,8 +78,6 @@ def made(tmp_path_factory):
 def test_code_of_the_builds_name_that_the_build_did_not_make_is_nobodys(made):
     _, other = made(OTHER)
     library, own = made(OWN)
-    if built_code([library], SM) is None:
-        pytest.skip("needs cuobjdump")
     [name] = ["tile(float*, float*)"]
     assert not_of_the_build([name], LoadedCode([own], is_whole=True), [library], SM) == {}
     assert not_of_the_build([name], LoadedCode([other, b"no module"], is_whole=True), [library], SM) == {
@@ -92,8 +93,6 @@ def test_code_of_the_builds_name_that_the_build_did_not_make_is_nobodys(made):
 @needs_nvcc
 def test_where_modules_are_missing_a_name_that_none_of_the_others_has_is_nobodys(made):
     library, own = made(OWN)
-    if built_code([library], SM) is None:
-        pytest.skip("needs cuobjdump")
     [name] = ["tile(float*, float*)"]
     assert not_of_the_build([name], LoadedCode([], is_whole=True), [library], SM) == {}
     assert "seen to be loaded" in not_of_the_build([name], LoadedCode([], is_whole=False), [library], SM)[name]
@@ -106,8 +105,6 @@ def test_where_modules_are_missing_a_name_that_none_of_the_others_has_is_nobodys
 def test_a_symbol_of_other_letters_that_stands_for_the_same_name_is_no_way_around(made):
     _, alias = made(OTHER, 'extern "C" __global__ void _Z4tilePfPf')
     library, _ = made(OWN)
-    if built_code([library], SM) is None:
-        pytest.skip("needs cuobjdump")
     assert list(code_by_symbol(alias)) == ["_Z4tilePfPf"]
     [name] = ["tile(float*, float*)"]
     assert name in not_of_the_build([name], LoadedCode([alias], is_whole=True), [library], SM)
@@ -118,8 +115,6 @@ def test_a_symbol_of_other_letters_that_stands_for_the_same_name_is_no_way_aroun
 @needs_nvcc
 def test_of_code_that_cannot_be_taken_out_of_the_build_nothing_is_known(made, monkeypatch):
     library, own = made(OWN)
-    if built_code([library], SM) is None:
-        pytest.skip("needs cuobjdump")
     monkeypatch.setattr(loaded_code, "_EXTRACTED_BYTES", 0)
     [name] = ["tile(float*, float*)"]
     assert "cannot be read" in not_of_the_build([name], LoadedCode([own], is_whole=True), [library], SM)[name]
@@ -130,8 +125,6 @@ def test_of_code_that_cannot_be_taken_out_of_the_build_nothing_is_known(made, mo
 @needs_nvcc
 def test_an_extension_without_device_code_is_none_that_cannot_be_read(made, tmp_path):
     library, own = made(OWN)
-    if built_code([library], SM) is None:
-        pytest.skip("needs cuobjdump")
     plain = tmp_path / "plain.so"
     (tmp_path / "plain.c").write_text("int one() { return 1; }")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", plain, tmp_path / "plain.c"], check=True, timeout=60)
