@@ -62,6 +62,7 @@ class DeviceRun:
         self._control = ControlKeeper(build_pool, self._prestart, progress, backend, settings)
         # The control, whose worker gets ready meanwhile.
         self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
+        backend.peak_bytes()  # what an earlier problem held until now is no part of the first row's
         with first_calls_made(backend.torch_device):
             load_ahead()
         progress.note("drawing inputs and computing truths")

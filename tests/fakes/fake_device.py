@@ -229,7 +229,8 @@ class FakeBackend:
         return self.left
 
     def peak_bytes(self) -> int | None:
-        return self.peak
+        peak, self.peak = self.peak, None
+        return peak
 
     def note_waiting_worker(self) -> None:
         """Nobody holds any memory here."""

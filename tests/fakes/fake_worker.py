@@ -411,16 +411,19 @@ SETTINGS = Settings(
 
 class FakeRun:
     """A device run over a fake device: `run.device_run`, its `build_pool`, `backend` and `clock`, the `rows` that it
-    wrote, and the `log` of what workers, builds and the device did.
+    wrote, and the `log` of what workers, builds and the device did. `held_before` are the bytes that were seen in use on the
+    device before it began.
     """
 
     def __init__(
         self, folder: Path, *, kind: str = "cuda", scripts: Mapping[str, Script | Sequence[Script]] | None = None,
-        source: str = PRODUCT, settings: Settings = SETTINGS, eager_us: float = 1000.0, clock: FakeClock, **fields: Any,
+        source: str = PRODUCT, settings: Settings = SETTINGS, eager_us: float = 1000.0, clock: FakeClock,
+        held_before: int | None = None, **fields: Any,
     ) -> None:
         self.clock, self.rows, self._folder, self._source = clock, Rows(), folder, source
         self.problem = problem_in(folder, source, **fields)
         self.backend = FakeBackend(clock, kind, eager_us=eager_us)
+        self.backend.peak = held_before
         eager = {"eager": Script(eager_us)}
         self.build_pool = FakeWorkshop(self.problem, self.backend, folder, eager | dict(scripts or {}))
         self.device_run = DeviceRun(

@@ -61,6 +61,12 @@ def test_canaries_that_stand_beside_a_time_are_of_its_minutes(staying):
     assert [row.canary_gbps for row in run.rows.all[-2:]] == [4100.0, 4100.0]
 
 
+def test_what_an_earlier_problem_held_is_no_part_of_the_first_rows_peak(fake_run):
+    run = fake_run(held_before=55 << 30)
+    run.device_run.run([])
+    assert run.rows["eager"].peak_bytes is None
+
+
 def test_what_needs_no_launch_is_told_before_any_control_is_timed(staying):
     run = staying()
     run.judge("broken")
