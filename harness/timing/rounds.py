@@ -34,7 +34,7 @@ from harness.timing.stats import PooledBaseline, order_of_round, trimmed_mean, t
 from harness.timing.timings import OVERHEAD_TRIM, HalfRound, Timing
 
 _STEADY = 0.01
-_END_TO_END_CALLS, _OF_LONG_CALLS, _LONG_US = 5, 3, 2000.0  # of a long call the host's time is a small part
+_END_TO_END_CALLS = ((20_000.0, 1), (2000.0, 3), (0.0, 5))  # by µs of a call: of a long one the host's time is a small part
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
 _BRIEF_ROUNDS = 3
 
@@ -282,9 +282,8 @@ class Rounds:
 
     def _measure_end_to_end(self, calls: int | None = None) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
-        host_us, is_long = [], bool(self.timing.candidate_us) and self.timing.time_us >= _LONG_US
-        calls = calls or (_OF_LONG_CALLS if is_long else _END_TO_END_CALLS)
-        for _ in range(calls):
+        host_us, call_us = [], self.timing.time_us if self.timing.candidate_us else 0.0
+        for _ in range(calls or next(calls for least_us, calls in _END_TO_END_CALLS if call_us >= least_us)):
             sets = [self._reference.draw()]
             self._backend.synchronize()
             made = self._session.launch(sets, gate=False)

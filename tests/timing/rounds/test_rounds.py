@@ -130,7 +130,7 @@ def test_nothing_but_heat_ends_at_the_last_look_without_an_estimate(rounds_of):
     assert timing.word is None
 
 
-@pytest.mark.parametrize(("time_us", "calls"), [(1000.0, 5), (3000.0, 3)])
+@pytest.mark.parametrize(("time_us", "calls"), [(1000.0, 5), (3000.0, 3), (30_000.0, 1)])
 def test_end_to_end_time_is_the_median_of_single_calls_apart_from_the_rounds(rounds_of, time_us, calls):
     timing, log, *_ = rounds_of(time_us)
     assert timing.end_to_end_us == 77
