@@ -53,7 +53,7 @@ def figures_of(values: Mapping[str, float]) -> list[Figure]:
     figures = [
         _memory(values), _l2(values), _pipe(values, metrics.TENSOR_PERCENT, "tensor", "tensor pipe"),
         _pipe(values, metrics.FMA_PERCENT, "fma", "FMA pipe"), _issue(values), _occupancy(values), _conflicts(values),
-        _sectors(values), *_stalls(values),
+        _sectors(values), _clock(values), *_stalls(values),
     ]
     return [each for each in figures if each is not None]
 
@@ -149,6 +149,14 @@ def _sectors(values: Mapping[str, float]) -> Figure | None:
         return None
     sentence = "sectors of 32 bytes for a warp's load: coalesced it is 4 with 4 bytes a lane, 8 with 8, 16 with 16"
     return Figure("sectors_per_load", "global loads", sectors, "", sentence)
+
+
+def _clock(values: Mapping[str, float]) -> Figure | None:
+    duration_ns, cycles = values.get(metrics.DURATION), values.get(metrics.CYCLES)
+    if not duration_ns or not cycles:
+        return None
+    sentence = "what a multiprocessor's cycles say of this call; near its power limit a GPU lowers its clock"
+    return Figure("sm_mhz", "SM clock", 1e3 * cycles / duration_ns, "MHz", sentence)
 
 
 def _stalls(values: Mapping[str, float]) -> list[Figure]:

@@ -7,6 +7,7 @@ empty and leaves its figure out.
 from __future__ import annotations
 
 DURATION = "gpu__time_duration.sum"
+CYCLES = "sm__cycles_elapsed.max"
 DRAM_PERCENT = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
 DRAM_BYTES = "dram__bytes.sum"
 L2_PERCENT = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -40,8 +41,7 @@ _STALLS = (
 STALLS = {f"smsp__average_warps_issue_stalled_{each}_per_issue_active.ratio": each for each in _STALLS}
 
 ASKED_FOR = (
-    DURATION, DRAM_PERCENT, DRAM_BYTES, L2_PERCENT, L2_BYTES, L2_HITS, TENSOR_PERCENT, FMA_PERCENT, ISSUE_PERCENT,
-    OCCUPANCY, MOST_OCCUPANCY, REGISTERS, SHARED_STATIC, SHARED_DYNAMIC, GRID, BLOCK, WAVES, *LIMITS, CONFLICTS_LOAD,
-    CONFLICTS_STORE,
-    WAVEFRONTS_LOAD, WAVEFRONTS_STORE, SECTORS_LOAD, *STALLS,
+    DURATION, CYCLES, DRAM_PERCENT, DRAM_BYTES, L2_PERCENT, L2_BYTES, L2_HITS, TENSOR_PERCENT, FMA_PERCENT,
+    ISSUE_PERCENT, OCCUPANCY, MOST_OCCUPANCY, REGISTERS, SHARED_STATIC, SHARED_DYNAMIC, GRID, BLOCK, WAVES, *LIMITS,
+    CONFLICTS_LOAD, CONFLICTS_STORE, WAVEFRONTS_LOAD, WAVEFRONTS_STORE, SECTORS_LOAD, *STALLS,
 )

@@ -53,6 +53,11 @@ def test_without_counters_there_are_no_figures():
     assert [each.key for each in figures_of({metrics.OCCUPANCY: 50.0})] == ["occupancy_percent"]
 
 
+def test_the_clock_is_of_the_counted_call():
+    [found] = figures_of({metrics.DURATION: 160_000.0, metrics.CYCLES: 249_600.0})
+    assert (found.key, found.value, found.unit) == ("sm_mhz", 1560.0, "MHz")
+
+
 def test_conflicts_that_matter_name_their_side():
     values = {metrics.CONFLICTS_LOAD: 10.0, metrics.CONFLICTS_STORE: 40.0, metrics.WAVEFRONTS_LOAD: 60.0,
               metrics.WAVEFRONTS_STORE: 40.0}
