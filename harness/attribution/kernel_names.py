@@ -22,7 +22,8 @@ _SHIPPED = re.compile(
     r"^(?:void )?(?:"
     r"at::|at_cuda_detail::|c10::|caffe2::|pytorch_flash::|PyTorchMemEffAttention::|fbgemm_gpu::|fmha_cutlass[FB]_|"
     r"(?:maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_\w*(?:gemm|cudnn|conv|fprop|dgrad|wgrad)\w*_\d+x\d+|"
-    r"implicit_convolve_|explicit_convolve_|(?:vector|regular|multi_bluestein|bluestein)_fft\w*<|fft[12]d_[rc]2[rc]_\d|"
+    r"(?:implicit|explicit|precomputed)_convolve(?:Nd)?_|convolve(?:Nd)?_(?:common|[dw]grad(?:Nd)?)_\w*engine|"
+    r"(?:DSE::)?(?:vector|regular|multi_bluestein|bluestein)_fft\w*<|fft[123]d_[rc]2[rc]_\d|"
     r"magma_|cask_|cupy_|triton_(?:(?:poi|red|per|tem|for|unk|spl)_fused_|\d*$)"
     r")"
     rf"|{_START}(?:cublas|cudnn|cusparse|cusolver|cufft|nvjet_|nccl(?:DevKernel|Kernel))"
@@ -30,9 +31,13 @@ _SHIPPED = re.compile(
     rf"|{_START}cutlass(?:_\d+_|\d+x_|__\d+x|_cudnn|_tensorop_|_simt_)"
 )
 _LIBRARY_LIKE = re.compile(
-    r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*)::|"
-    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|trsm_(?:left|right)_kernel|[dw]grad_(?:alg\d_)?engine|"
+    r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*|xmma\w*)::|"
+    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|[sdcz]gemm_largek|(?:batch_)?gemm_kernel(?:\dx\d|_64addr)|splitKreduce|winograd|"
+    r"trsm_(?:left|right)_kernel|[dw]grad_(?:alg\d_)?(?:nd_)?(?:(?:float|half|double)_)?engine|"
     r"(?:conv2d|[dw]grad2d)_(?:grouped_direct|c1_k1_nchw_hw_packed)_kernel|"
+    # Of cuDNN's recurrent networks, and around its convolutions and norms.
+    r"RNN_?(?:blockPersist|elementWise|skipInput|bidirectional|handle|Input|Output|Copy)|persistRNN_|(?:LSTM|GRU)_(?:elementWise|dgrad)_|"
+    r"(?:transpose(?:Warp|Block)_kernel|softmax_[fb]w_(?:\w+_)?kernel|flip_filter|pointwise_mult_and_sum_complex|\w+_1C11_packed_kernel)<|"
     r"(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
 )
 # Libraries that come as headers: who compiles a template of theirs has that kernel in its own device code.

@@ -179,12 +179,13 @@ def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
         times[span.name] += span.time_us
     traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
     alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
-    provenance = Provenance(
-        "unknown", None, traced, (*_notes(traced), *_told_of(owners.packages), *owners.notes), sum(alone_us.values()),
-    )
+    told = (*_told_of(owners.packages), *owners.notes)
+    provenance = Provenance("unknown", None, traced, (*_notes(traced), *told), sum(alone_us.values()))
     total_us = provenance.busy_us - alone_us["driver"]
-    if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
+    if total_us <= 0:
         return provenance
+    if alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
+        return provenance if told else replace(provenance, notes=(*provenance.notes, _told_of_nobodys(traced)))
     share = alone_us["own"] / total_us
     return replace(provenance, kind=_kind(share), own_share=share)
 
@@ -304,6 +305,12 @@ def _told_of(packages: Mapping[str, str]) -> list[str]:
         f"{name}: {file} has a kernel of that name too, so that nobody knows whose ran; give yours another name"
         for name, file in sorted(packages.items())
     ]
+
+
+def _told_of_nobodys(traced: Collection[TracedKernel]) -> str:
+    longest = sorted((kernel for kernel in traced if kernel.owner == "unknown"), key=lambda each: -each.time_us)
+    names = list(dict.fromkeys(bare_name(kernel.name) for kernel in longest))[:2]
+    return f"{' and '.join(names)}: neither its build nor a library that is known has a kernel of that name, so whose it is is not known"
 
 
 def _kind(own_share: float) -> str:

@@ -31,6 +31,11 @@ def test_names_that_an_author_may_choose_are_nobodys_before_it_is_known_whose(na
     assert not is_shipped(name)
 
 
+@pytest.mark.parametrize("name", names_in("library_like_names.txt"))
+def test_names_that_a_library_gives_and_an_author_might_are_known_as_such(name):
+    assert is_library_like(name) and not is_shipped(name)
+
+
 def test_a_name_that_a_library_may_have_given_is_told_from_one_that_none_would():
     assert is_library_like("sm90_gemm_kernel")
     assert is_library_like("void cub::CUB_200802_SM_900::DeviceReduceKernel<int>(int)")

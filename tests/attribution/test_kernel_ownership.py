@@ -96,6 +96,14 @@ def test_a_kernel_that_nobody_built_here_is_not_the_candidates_whatever_its_name
     assert judged(("my_very_own_kernel", 10.0)).kind == "unknown"
 
 
+def test_kernels_that_are_nobodys_are_named_the_longest_first():
+    found = judged(("strange<1>(int)", 10.0), ("void stranger<2>(float*)", 30.0), ("strangest", 5.0), (CUBLAS, 40.0))
+    assert found.kind == "unknown"
+    assert found.notes == (
+        "stranger and strange: neither its build nor a library that is known has a kernel of that name, so whose it is is not known",
+    )
+
+
 @pytest.mark.parametrize("name", [THEIRS, CUBLAS, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "triton_tem_fused_mm_0"])
 def test_a_decoy_of_a_librarys_name_stays_a_library_in_every_kind_of_evidence(name):
     decoys = OwnNames(
