@@ -32,12 +32,13 @@ _SHIPPED = re.compile(
 )
 _LIBRARY_LIKE = re.compile(
     r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*|xmma\w*)::|"
-    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|[sdcz]gemm_largek|(?:batch_)?gemm_kernel(?:\dx\d|_64addr)|splitKreduce|winograd|"
-    r"trsm_(?:left|right)_kernel|[dw]grad_(?:alg\d_)?(?:nd_)?(?:(?:float|half|double)_)?engine|"
-    r"(?:conv2d|[dw]grad2d)_(?:grouped_direct|c1_k1_nchw_hw_packed)_kernel|"
-    # Of cuDNN's recurrent networks, and around its convolutions and norms.
-    r"RNN_?(?:blockPersist|elementWise|skipInput|bidirectional|handle|Input|Output|Copy)|persistRNN_|(?:LSTM|GRU)_(?:elementWise|dgrad)_|"
-    r"(?:transpose(?:Warp|Block)_kernel|softmax_[fb]w_(?:\w+_)?kernel|flip_filter|pointwise_mult_and_sum_complex|\w+_1C11_packed_kernel)<|"
+    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|trsm_(?:left|right)_kernel|"
+    r"[dw]grad_(?:alg\d_)?(?:nd_)?(?:(?:float|half|double)_)?engine|"
+    r"(?:conv2d|[dw]grad2d)_(?:grouped_direct|c1_k1_nchw_hw_packed)_kernel|RNNCopySeqLength|"
+    # Templates all, as no kernel of Triton's is: of cuBLAS's products, cuDNN's recurrent networks, and around its convolutions.
+    r"(?:[sdcz]gemm_largek\w*|(?:batch_)?gemm_kernel(?:\dx\d_\w*core\w*|_64addr)|"
+    r"RNN_?(?:blockPersist|elementWise|skipInput|bidirectional|handle|Input|Output)\w*|persistRNN_\w+|(?:LSTM|GRU)_(?:elementWise|dgrad)_\w+|"
+    r"transpose(?:Warp|Block)_kernel|softmax_[fb]w_(?:\w+_)?kernel|flip_filter|pointwise_mult_and_sum_complex|\w+_1C11_packed_kernel)<|"
     r"(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
 )
 # Libraries that come as headers: who compiles a template of theirs has that kernel in its own device code.

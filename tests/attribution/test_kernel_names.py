@@ -42,6 +42,11 @@ def test_a_name_that_a_library_may_have_given_is_told_from_one_that_none_would()
     assert not is_library_like("tril_matmul_kernel")
 
 
+@pytest.mark.parametrize("name", ["gemm_kernel2x2", "LSTM_elementWise_fp", "transposeBlock_kernel", "softmax_fw_kernel", "sgemm_largek"])
+def test_a_kernel_in_triton_is_no_librarys_that_has_templates_of_that_name(name):
+    assert not is_library_like(name)
+
+
 def test_instantiations_of_header_libraries_are_told_apart():
     assert is_header_template("void cutlass::Kernel2<int>(int)")
     assert is_header_template("void thrust::THRUST_200700_SM_900::cuda_cub::core::kernel<int>(int)")
