@@ -117,7 +117,7 @@ def test_it_is_built_and_judged_like_any_other(rows, name):
 
 def test_what_no_compiler_takes_at_the_first_call_is_told_by_its_line(rows):
     assert (rows["broken"]["status"], rows["broken"]["reason_code"]) == ("build_failed", "compile_error"), rows["broken"]["reason"]
-    assert "return out }" in rows["broken"]["reason"]
+    assert "broken.py:" in rows["broken"]["reason"] and "return out }" in rows["broken"]["reason"], rows["broken"]["reason"]
 
 
 def test_one_that_goes_on_without_it_is_judged_by_what_it_then_does(rows):
