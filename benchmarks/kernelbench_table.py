@@ -244,11 +244,13 @@ def _exceptions_in_lists(rows: Sequence[Row]) -> list[str]:
 
 
 def _of_one_candidate(rows: Sequence[Row]) -> list[str]:
-    """A paragraph on how long eager and the honest copy took by themselves."""
-    taken_s = sum(row.lines[name]["seconds"] for row in rows for name in ("eager", "honest") if name in row.lines)
+    """A paragraph on how long eager and the honest copy took by themselves, where there is one."""
+    taken_s = [sum(row.lines[name]["seconds"] for name in ("eager", "honest") if name in row.lines) for row in rows if row.status("honest")]
+    if not taken_s:
+        return []
     return [
-        f"With one candidate each, the honest copy, they take {taken_s / 60:.1f} minutes of one device: {taken_s / len(rows):.1f} s a "
-        "problem, eager and truths with it.", "",
+        f"The rows of eager and the honest copy alone come to {sum(taken_s) / 60:.1f} minutes of one device, "
+        f"{sum(taken_s) / len(taken_s):.1f} s a problem. What begins a process comes on top.", "",
     ]
 
 
