@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from harness.model.verdict import CODES_OF, ReasonCode, Status, Verdict
+from harness.protocol.gpu_wanted import wants_gpu
 from harness.reference.evidence import Evidence
 from harness.sandbox.spawn import Child
 
@@ -61,7 +62,8 @@ def from_exception(words: Any, doing: str) -> Failed:
         return failed(Status.OUT_OF_MEMORY, code, f"out of memory {doing}{place} ({error_text})")
     if kind == "NotBuilt":
         return failed(Status.REJECTED, ReasonCode.BUILD_CHANGED, f"{message}{place}")
-    if "CUDA error" in message or "CUDA_ERROR_" in message or kind == "AcceleratorError":
+    is_of_cuda = "CUDA error" in message or "CUDA_ERROR_" in message or kind == "AcceleratorError"
+    if is_of_cuda and not wants_gpu(message):  # without a GPU there is none that could have failed
         return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
     failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {error_text} {doing}{place}")
     failure.refusal, failure.exception = kind in _REFUSALS and bool(message), words

@@ -7,7 +7,7 @@ _SIGNS = (
     "Torch not compiled with CUDA enabled", "no NVIDIA", "CUDA driver initialization failed",
     "Invalid device id", "CUDA is not available", "Cannot access accelerator device",
     "CUDA unknown error", "cuda available", "Tried to instantiate dummy base class",
-    "requires CUDA support", "libcuda.so",
+    "requires CUDA support", "libcuda.so", "CUDA driver version is insufficient",
 )
 
 

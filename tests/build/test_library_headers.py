@@ -92,7 +92,8 @@ def test_a_library_that_a_source_names_is_checked_against_the_wheel_that_brings_
     folder.mkdir(parents=True)
     for name in ("cublas_v2.h", "cublasLt.h"):
         (folder / name).write_text(f"#pragma once\n{WHEEL}typedef struct cublasLtContext* cublasLtHandle_t;\n")
-    monkeypatch.syspath_prepend(tmp_path / "site")
+    found = library_headers.wheel_folders  # of this one alone: PyTorch's build for CUDA brings wheels of its own
+    monkeypatch.setattr(library_headers, "wheel_folders", lambda entries: found([str(tmp_path / "site")]))
     call = "cublasOnly(at::cuda::getCurrentCUDABlasHandle()"
     right = compiled(tmp_path / "right", f"{call});")
     if "cublasOnly" in right.log:

@@ -34,6 +34,9 @@ def test_an_ordinary_exception_makes_the_candidate_incorrect_and_names_its_line(
         ({"type": "RuntimeError", "message": "CUDA error: an illegal memory access was encountered"},
          Status.CRASHED, ReasonCode.CUDA_ERROR),
         ({"type": "AcceleratorError", "message": "anything"}, Status.CRASHED, ReasonCode.CUDA_ERROR),
+        # PyTorch built for CUDA, on a machine without a GPU: there nothing of CUDA can crash.
+        ({"type": "RuntimeError", "message": "CUDA error: CUDA driver version is insufficient for CUDA runtime version"},
+         Status.INCORRECT, ReasonCode.RAISED),
         ({"type": "NotBuilt", "message": "load_inline(name='x') was not called"}, Status.REJECTED,
          ReasonCode.BUILD_CHANGED),
         ({"type": "RuntimeError", "message": "shape mismatch"}, Status.INCORRECT, ReasonCode.RAISED),

