@@ -122,7 +122,8 @@ class ControlKeeper:
             Loader(session, prepared, context.model_seed)(reference)
             brief = replace(context.settings, budget_s=min(context.settings.budget_s, _BUDGET_S))
             timing = Rounds(
-                session, context.backend, reference, brief, lambda sets, made, only=None: None, set(), is_control=True
+                session, context.backend, reference, brief, lambda sets, made, only=None: None, set(),
+                is_control=True, is_probed=False,
             ).run()
             return timing if timing.candidate_us else None
         except (Failed, RuntimeError):  # no room on the device is a RuntimeError

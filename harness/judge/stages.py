@@ -148,7 +148,8 @@ def time_rounds(attempt: Attempt) -> None:
     # Asked of baselines alone: a candidate is not told when its timing begins.
     before = session.compilations() if prepared.is_baseline else 0
     attempt.timing = timing = Rounds(
-        session, attempt.backend, reference, attempt.settings, verify, own_pids, is_control=prepared.is_control,
+        session, attempt.backend, reference, attempt.settings, verify, own_pids,
+        is_control=prepared.is_control, is_probed=attempt.is_candidate,
         pooled_baseline=control.pooled_baseline if control else None, control_apart=control.apart if control else 0.0,
         ends_s=attempt.judgement.ends_s,
     ).run()

@@ -43,19 +43,20 @@ class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     The control is the baseline itself, and what a process adds to both leaves their ratio. Any other's, where the baseline is
-    short, is over its mean `pooled_baseline`, if there is one; nobody's is called by less than `control_apart`. From
-    `ends_s` on, by time.monotonic(), the row's budget is spent.
+    short, is over its mean `pooled_baseline`, if there is one; nobody's is called by less than `control_apart`. Without
+    `is_probed`, which is for what the harness or PyTorch brings, there are no probes. From `ends_s` on, by
+    time.monotonic(), the row's budget is spent.
     """
 
     def __init__(
         self, session: Session, backend: Backend, reference: Reference, settings: Settings, verify: Verifier,
-        own_pids: set[int], *, is_control: bool = False, pooled_baseline: PooledBaseline | None = None,
+        own_pids: set[int], *, is_control: bool = False, is_probed: bool = True, pooled_baseline: PooledBaseline | None = None,
         control_apart: float = 0.0, ends_s: float = math.inf,
     ) -> None:
         self._session, self._backend, self._reference = session, backend, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._is_control, self._ends_s = is_control, ends_s
-        self._runner = SegmentRunner(session, backend, reference, verify)
+        self._runner = SegmentRunner(session, backend, reference, verify, is_probed=is_probed)
         self._probe_schedule = ProbeSchedule(self._runner.probe_runner.possible)
         self._segments = 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
@@ -99,7 +100,8 @@ class Rounds:
                 break
         timing.violations = self._backend.violations().since(before)
         timing.in_worker_fault = self._runner.in_worker.fault
-        self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._probe_schedule.last())
+        if (last := self._probe_schedule.last()) is not None:
+            self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], last)
         timing.probe_results, timing.recorded = dict(self._runner.probe_runner.results), self._runner.probe_runner.recorded
         estimate(timing, settings)
         self._measure_end_to_end()

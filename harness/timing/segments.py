@@ -32,7 +32,9 @@ class SegmentRunner:
     `waits` says whether it was the candidate's own queue that was late.
     """
 
-    def __init__(self, session: Session, backend: Backend, reference: Reference, verify: Verifier) -> None:
+    def __init__(
+        self, session: Session, backend: Backend, reference: Reference, verify: Verifier, *, is_probed: bool = True
+    ) -> None:
         self._session, self._backend, self._reference, self._verify = session, backend, reference, verify
         self.gate, self.in_worker = backend.limits.gates_queues, InWorkerBaseline()
         self.waits = False
@@ -41,7 +43,9 @@ class SegmentRunner:
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
         self._deferred = DeferredWork(backend.synchronize)
-        self.probe_runner = ProbeRunner(session, backend, reference, verify, self._deferred, self._take)
+        self.probe_runner = ProbeRunner(
+            session, backend, reference, verify, self._deferred, self._take, tuple(Probe) if is_probed else ()
+        )
         self._usual_us: list[float] = []  # times of the candidate's last segment
         self._usual_gated = False
 

@@ -26,8 +26,8 @@ class Verifier(Protocol):
 
 
 class ProbeRunner:
-    """The probes of one candidate's worker, of which some are `possible` here, and the segments that they claim; `recorded`
-    are the launches of which the kernels were recorded.
+    """The probes of one candidate's worker, those of `wanted` that are `possible` here, and the segments that they claim;
+    `recorded` are the launches of which the kernels were recorded.
 
     `take` gives inputs for one segment that nobody has seen. What a probe takes besides is worked out long before: a
     segment that took longer to begin would be told by that. Outputs are verified by `deferred_work` while the worker
@@ -36,15 +36,15 @@ class ProbeRunner:
 
     def __init__(
         self, session: Session, backend: Backend, reference: Reference, verify: Verifier, deferred_work: DeferredWork,
-        take: Callable[[], list[InputSet]],
+        take: Callable[[], list[InputSet]], wanted: Collection[Probe] = tuple(Probe),
     ) -> None:
         self._session, self._backend, self.reference = session, backend, reference
         self.verify, self.deferred_work, self._take = verify, deferred_work, take
         self._given: list[InputSet] | None = None
         self._gate = False
         self.recorded: list[Launches] = []
-        self._probes = {what: KINDS[what](self) for what in Probe}
-        self.possible = [what for what in Probe if KINDS[what].is_possible(reference, backend.limits)]
+        self._probes = {what: KINDS[what](self) for what in wanted}
+        self.possible = [what for what in wanted if KINDS[what].is_possible(reference, backend.limits)]
 
     @property
     def results(self) -> Mapping[Probe, ProbeResult]:

@@ -31,17 +31,18 @@ _LAST = (Probe.LATE_INPUT, Probe.LATE_INPUT, Probe.EARLY_READ, Probe.FLUSH, Prob
 
 
 class ProbeSchedule:
-    """When a worker is looked at: each of `kinds` early on, any by chance now and then, and one at the end."""
+    """When a worker is probed: each of `kinds` early on, any by chance now and then, and one at the end; never if there are none.
+    """
 
     def __init__(self, kinds: Sequence[Probe] = tuple(Probe)) -> None:
         self._kinds = tuple(kinds)
         self._first = dict(zip(_DRAWN.sample(range(_FIRST_SEGMENTS), len(self._kinds)), self._kinds))
 
     def before(self, segment: int) -> Probe | None:
-        """What is looked at right before the candidate's segment of this number, counted from 0 through the rounds."""
-        by_chance = _DRAWN.choice(self._kinds) if secrets.randbelow(_CHANCE_OF) == 0 else None
+        """The probe right before the candidate's segment of this number, counted from 0 through the rounds."""
+        by_chance = _DRAWN.choice(self._kinds) if self._kinds and secrets.randbelow(_CHANCE_OF) == 0 else None
         return self._first.get(segment, by_chance)
 
-    def last(self) -> Probe:
-        """What is looked at when the rounds have ended, in the place of one more segment."""
-        return _DRAWN.choice([what for what in _LAST if what in self._kinds])
+    def last(self) -> Probe | None:
+        """The probe when the rounds have ended, in the place of one more segment."""
+        return _DRAWN.choice([what for what in _LAST if what in self._kinds]) if self._kinds else None

@@ -136,7 +136,8 @@ def rounds_of(small_regions, reference_of, settings):
     """`rounds_of(a_us, b_us, …)`: (Timing, log, session, backend) after a whole run."""
 
     def make(
-        a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, ends_s=math.inf, **changes
+        a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, ends_s=math.inf,
+        is_probed=True, **changes
     ):
         log = []
         candidate_us = a_us if callable(a_us) else lambda segment: a_us
@@ -145,7 +146,9 @@ def rounds_of(small_regions, reference_of, settings):
         judge = verify or (
             lambda sets, made, only=None: log.append(("verify", len(sets) if only is None else len(only)))
         )
-        rounds = Rounds(session, backend, reference_of(), replace(settings, **changes), judge, {1}, ends_s=ends_s)
+        rounds = Rounds(
+            session, backend, reference_of(), replace(settings, **changes), judge, {1}, is_probed=is_probed, ends_s=ends_s
+        )
         return rounds.run(), log, session, backend
 
     return make

@@ -29,6 +29,14 @@ def drawn(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_who_is_no_candidate_is_timed_alike_and_never_probed(rounds_of, kind):
+    probed, without = (rounds_of(1000.0, 2000.0, kind=kind, is_probed=is_probed) for is_probed in (True, False))
+    assert {entry[0] for entry in probed[1]} > {entry[0] for entry in without[1]}
+    assert not {entry[0] for entry in without[1]}.intersection(PROBED) and not without[0].probe_results
+    assert without[0].log_ratios == probed[0].log_ratios and without[0].end_to_end_us == probed[0].end_to_end_us
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of, drawn, kind):
     drawn({2: Probe.EARLY_READ}, Probe.EARLY_READ)
     timing, log, session, _ = rounds_of(1000.0, 2000.0, kind=kind)
