@@ -14,7 +14,7 @@ Whose a kernel is, in this order, the first that applies:
    package's, is its own: it was compiled while it ran. Numba, CuTe DSL and TileLang put a function's name into one of
    their own form. But not when an installed package has a kernel of that name as text, or PyTorch's libraries carry
    one: then it is unknown which of the two ran.
-5. What is left is unknown.
+5. What is left is a library's where PyTorch's carry a kernel of that very name, and else unknown.
 
 What counts is the time in which nothing but the candidate's own kernels ran: a library's work is not made smaller by
 kernels that wait beside it.
@@ -164,7 +164,10 @@ def owners_of(
     """
     owners = {name: _owner(name, evidence) for name in names}
     by_source = {name for name in names if owners[name][1] in ("triton", "source")}
-    doubtful = [name for name in names if owners[name][0] == "own" and (_is_anybodys(name) or owners[name][1] == "source")]
+    doubtful = [
+        name for name, (owner, found_in) in owners.items()
+        if owner == "unknown" or (owner == "own" and (_is_anybodys(name) or found_in == "source"))
+    ]
     owners |= dict.fromkeys(shipped(doubtful) if doubtful else (), ("library", ""))
     asked = {name: {bare_name(name), *stems_of(bare_name(name))} for name in by_source}
     packages = brought(set().union(*asked.values())) if by_source else {}

@@ -129,6 +129,8 @@ def test_cutlass_that_no_build_instantiated_is_a_librarys_whatever_a_source_or_a
 def test_a_name_in_an_anonymous_namespace_is_its_own_unless_pytorch_has_one_like_it():
     assert owner_of(HIDDEN) == "own"
     assert owner_of(HIDDEN, shipped={HIDDEN}) == "library"
+    assert owner_of(HIDDEN, evidence=OwnNames()) == "unknown"
+    assert owner_of(HIDDEN, evidence=OwnNames(), shipped={HIDDEN}) == "library"
 
 
 def test_a_name_in_an_anonymous_namespace_is_asked_for_where_only_the_source_says_that_it_is_its_own():
