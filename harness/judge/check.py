@@ -98,9 +98,7 @@ def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
 
 
 def refuse_reordered(made: Launches) -> None:
-    """Raise Failed where outputs of timed launches lie in an order that the first call's did not: nothing copied them to
-    the reference's within the window.
-    """
+    """Raise Failed where timed outputs lie in another order than the first call's: none was copied within the window."""
     if any(launch.reordered for launch in made.launches):
         raise failures.failed(
             Status.INCORRECT, ReasonCode.WRONG_LAYOUT,

@@ -30,9 +30,7 @@ UNTIMED: tuple[Stage, ...] = (stages.load, stages.check_outputs)
 
 
 def evaluate(attempt: Attempt) -> None:
-    """Have the entry pass all stages, and end its worker. Raises Failed from the first stage that finds a fault; what the
-    stages before it found stands.
-    """
+    """Have the entry pass all stages, and end its worker. Raises Failed from the first stage that finds a fault."""
     try:
         for stage in STAGES:
             stage(attempt)

@@ -174,9 +174,7 @@ class SegmentRunner:
         return [self._reference.draw() for _ in range(self.counts["A"])]
 
     def _draw_ahead_if(self, is_time: bool) -> None:
-        """Have the candidate's next inputs drawn while the worker makes its queue, if it is gated: nobody but the judge
-        sees them until then.
-        """
+        """Have the candidate's next inputs drawn while the worker makes its queue, where that is gated."""
         if is_time and self.gate:
             self._deferred.add(self._draw_ahead)
 

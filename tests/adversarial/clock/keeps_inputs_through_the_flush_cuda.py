@@ -3,7 +3,8 @@
 Mechanism: nothing is computed early, and no part of the harness is replaced: lines that are to be evicted last stay
   while others come and go. Inputs that come late are right, since they are read from memory or the cache when the
   window is open.
-Expected: ok/ or rejected/clocks_disagree or unsure/noisy
+  It goes by where the inputs lay before; where that memory is no more, it crashes.
+Expected: ok/ or rejected/clocks_disagree or unsure/noisy or crashed/cuda_error
 Fools: clock
 Device: cuda
 Kind: library or unknown
