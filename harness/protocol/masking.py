@@ -138,17 +138,13 @@ class Masks:
 
 
 class LateInputWriter:
-    """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs.
-
-    `words` is where the page of words lies for the device, `records` where the pieces do. Its end opens the window, so that
-    it has a `name` of that worker's.
+    """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs. Its
+    end opens the window. `words` is where the page of words lies for the device, `records` where the pieces do.
     """
 
     def __init__(self, cubin: bytes, words: int, records: int, name: str = PLAIN.opens) -> None:
-        self._kernel = cuda_driver.Kernel(
-            cubin, name, 1, _COMPLETING_THREADS,
-            [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4],
-        )
+        types = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4]
+        self._kernel = cuda_driver.Kernel(cubin, name, 1, _COMPLETING_THREADS, types)
         self._words, self._records = words, records
 
     def run(self, stream: int, sequence: int, slot: int, size_bytes: int) -> None:
