@@ -122,7 +122,7 @@ def stopwatch_of(device: torch.device, library: bytes | None) -> Stopwatch:
     torch.cuda.set_device(device)
     if library is not None:
         with suppress(OSError):
-            return NativeEvents(library, ctypes.CDLL("libcuda.so.1"))
+            return NativeEvents(library, _driver())
     return TorchEvents(device)
 
 
@@ -142,6 +142,10 @@ def compiled(cxx: str | None, text: str = SOURCE) -> bytes | None:
             return made.read_bytes()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
 
 
 def loaded(library: bytes) -> ctypes.CDLL:
