@@ -135,8 +135,8 @@ def why_no_gpu() -> str:
 
 
 def device_lock(uuid: str | None) -> Lock:
-    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder: schedulers
-    give each job a TMPDIR and cores of its own, and a GPU that two of them see is one all the same.
+    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder:
+    schedulers give each job a TMPDIR and cores of its own, and a GPU that two of them see is one all the same.
     """
     is_shared = uuid is not None and os.access(OF_THE_MACHINE, os.W_OK)
     folder = (OF_THE_MACHINE if is_shared else Path(tempfile.gettempdir())) / "kernel-referee-locks"

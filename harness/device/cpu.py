@@ -38,6 +38,7 @@ _SPIN_ENDS_S = 0.005
 _WINDOW_S = 0.0005
 # A worker has waited for that look too, and looks so often whether its window is open.
 _WAIT_S, _POLL_S = 2 * _WINDOW_S, 5e-5
+_Region = tuple[dict[str, int], torch.Tensor]  # where it lies in the arena, and its bytes
 
 
 class CpuBackend:
@@ -61,8 +62,8 @@ class CpuBackend:
         self._cache_flush = cpu_cache_flush.CpuCacheFlush(self.arena.map(**self._flush_buffer))
         self._word = 0
         self._stopwatch = MonotonicClock()
-        self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
-        self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
+        self._slots: list[_Region] = []
+        self._outboxes: list[_Region] = []
         self._sets: Sequence[InputSet] = ()
         self._late_inputs: LateInputs | None = None
         self._taken: list[torch.Tensor] = []
@@ -139,8 +140,8 @@ class CpuBackend:
         return LaunchReached(int(frame["turn"])) if "turn" in frame else frame
 
     def _nothing(self) -> None:
-        """No kernel runs on a GPU, a call is over when it returns, regions stay in an arena that cannot shrink, PyTorch's
-        allocator keeps nothing apart; there is nothing to open of a CPU, to remember, or to count.
+        """No kernel runs on a GPU, a call is over when it returns, regions stay in an arena that cannot shrink,
+        PyTorch's allocator keeps nothing apart; there is nothing to open of a CPU, to remember, or to count.
         """
 
     begin_recording = synchronize = free_regions = release_memory = note_waiting_worker = settle = _nothing
@@ -225,7 +226,7 @@ class CpuBackend:
     def _lacks_pieces(self, index: int) -> bool:
         return self._late_inputs is not None and self._late_inputs.index == index
 
-    def _ensure(self, kind: str, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int) -> None:
+    def _ensure(self, kind: str, regions: list[_Region], count: int, size_bytes: int) -> None:
         if len(regions) >= count and all(region["bytes"] >= size_bytes for region, _ in regions[:count]):
             return
         regions.clear()

@@ -85,7 +85,8 @@ class CudaBackend:
         self._library = library.result()
         self._stopwatch = gpu_stopwatch.stopwatch_of(self.torch_device, self._library)
         self.timer = self._stopwatch.name
-        self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks, self._stopwatch)
+        shared = own_flags, own_words, self._cache
+        self._own = OwnLaunches(self.torch_device, self._cubin, *shared, self._blocks, self._stopwatch)
         self._regions = GpuRegions(("staging", "slots", "outboxes"), self.torch_device)
         self._ballast = Ballast(self.torch_device)
         self._is_tight = False
@@ -170,7 +171,9 @@ class CudaBackend:
             del sources
         self.synchronize()
 
-    def _put_masked(self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]) -> None:
+    def _put_masked(
+        self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]
+    ) -> None:
         """Each source under its own key into the target of the same number; what is of one length goes together."""
         of_size: dict[int, list[masking.Masked]] = {}
         for source, target, key in zip(sources, targets, keys):
@@ -347,9 +350,9 @@ class CudaBackend:
 
 
 def _let_blocks_grow() -> None:
-    """Have PyTorch's allocator take memory in pages that it can map anew, where this system can: a slice of an output that
-    lies in a block of gigabytes else keeps it from the next tensor of that size, and on an H100 calls with 8 GiB in and out
-    had no room. To keep blocks whole instead took a quarter longer to judge a call with 16 GiB of inputs.
+    """Have PyTorch's allocator take memory in pages that it can map anew, where this system can: a slice of an output
+    that lies in a block of gigabytes else keeps it from the next tensor of that size, and on an H100 calls with 8 GiB
+    in and out had no room. To keep blocks whole instead took a quarter longer to judge a call with 16 GiB of inputs.
     """
     setting = getattr(torch._C, "_accelerator_setAllocatorSettings", None)  # of a later PyTorch
     with contextlib.suppress(AttributeError, RuntimeError):  # it is PyTorch's to rename

@@ -1,5 +1,5 @@
-"""The judge's GPU made ready ahead of its use, in a thread while Python imports something: its context before PyTorch is
-there, and then what its libraries and PyTorch do at their first calls, hardly any of which needs Python.
+"""The judge's GPU made ready ahead of its use, in a thread while Python imports something: its context before PyTorch
+is there, and then what its libraries and PyTorch do at their first calls, hardly any of which needs Python.
 
 Beside an H200 the references took 0.14 to 0.19 s after it, and 0.33 s without. Importing this imports no PyTorch.
 """
@@ -31,7 +31,7 @@ def open_context_early(name: str) -> threading.Thread | None:
 
 @contextlib.contextmanager
 def first_calls_made(device: torch.device) -> Iterator[None]:
-    """While entered, a thread makes the first calls on a GPU; left once they are made. What fails is left to its users."""
+    """While entered, a thread makes the first calls on a GPU; left once they are made, or have failed."""
     if device.type != "cuda":
         yield
         return

@@ -27,7 +27,7 @@ _COMMAND_CHARACTERS = 100
 
 
 class DeviceLock:
-    """The turns of one run on the device `name`, of which `held` is one. Who waits for longer than `wait_s` gives up."""
+    """The turns of one run on the device `name`; `held` is one. Who waits for longer than `wait_s` gives up."""
 
     def __init__(
         self, uuid: str | None, name: str, progress: Progress, settle: Callable[[], None] = lambda: None,
@@ -55,7 +55,7 @@ class DeviceLock:
 
     @contextmanager
     def held(self, is_built: Callable[[], bool] | None = None) -> Iterator[None]:
-        """Hold the device, waited for if need be; `is_built` says whether all that is built meanwhile is. Raises DeviceBusy."""
+        """Hold the device, waited for if need be; `is_built` says if what is built meanwhile is. Raises DeviceBusy."""
         self._take(is_built)
         try:
             yield

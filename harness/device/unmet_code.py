@@ -55,7 +55,8 @@ class MappedCode:
     def moved(self, pids: Collection[int], mapped: Sequence[Mapped]) -> Iterator[str]:
         """Sentences on code of the processes `pids` that is or does not, where `mapped` is what the system noted."""
         for pid in pids:
-            pieces = [(each.begin, each.end, _without_mark(each.file)) for each in code_of(pid) if each.file.startswith("/")]
+            of_files = (each for each in code_of(pid) if each.file.startswith("/"))
+            pieces = [(each.begin, each.end, _without_mark(each.file)) for each in of_files]
             for begin, end, file in pieces:
                 name = os.path.basename(file)
                 if not is_installed(file) and _is_written_over(pid, begin, end):

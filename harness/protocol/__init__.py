@@ -1,1 +1,1 @@
-"""What crosses the sandbox between judge and worker: both import this package, and the worker nothing else of the harness."""
+"""What crosses the sandbox between judge and worker; of the harness the worker imports nothing else."""

@@ -1,7 +1,7 @@
 """Host memory that judge and worker both see: one anonymous file, inherited by descriptor.
 
-Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It is sealed against shrinking,
-with which a worker would kill the judge, and against further seals, which would hold for all workers after it.
+Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It is sealed against
+shrinking, which would kill the judge, and against further seals, which would hold for all later workers.
 """
 
 from __future__ import annotations

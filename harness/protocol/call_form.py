@@ -1,5 +1,5 @@
-"""How a model is called and constructed: with a list of arguments, or with some by name, as `[[positional], {named}]`. Only
-the reference's own signature decides which it is; that crosses the sandbox, so that a candidate is called alike.
+"""How a model is called and constructed: with a list of arguments, or with some by name, as `[[positional], {named}]`.
+Only the reference's own signature decides which it is; that crosses the sandbox, so that a candidate is called alike.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 def arguments_of(function: Callable[..., Any], returned: Any) -> tuple[list[Any], bool]:
     """What `returned` (by get_inputs or get_init_inputs) passes to `function`: a list, and whether some are by name.
 
-    A dict has all by name. A list of a list and a dict has some by name where `function` can be called so, and either cannot
-    be called with these two as they are, or has a parameter of each name. Raises TypeError for no list, tuple or dict.
+    A dict has all by name. A list of a list and a dict has some by name where `function` can be called so, and either
+    cannot be called with these two as they are, or has a parameter of each name. Raises TypeError for others.
     """
     if isinstance(returned, dict):
         return [[], returned], True

@@ -1,5 +1,5 @@
-"""The few CUDA driver calls that PyTorch does not offer, through ctypes and without a compiler. Each assumes that PyTorch has
-made the device's primary context current in this thread. Streams are given by handle; 0 is the legacy default stream.
+"""The few CUDA driver calls that PyTorch does not offer, through ctypes and without a compiler. Each assumes the
+device's primary context current in this thread. Streams are given by handle; 0 is the legacy default one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def unmap_host(address: int) -> None:
 
 def stream_write(stream: int, device_address: int, value: int) -> None:
     """Write a 32-bit word once all earlier work of the stream is done."""
-    _call("cuStreamWriteValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value), ctypes.c_uint(0))
+    target, flags = _pointer(device_address), ctypes.c_uint(0)
+    _call("cuStreamWriteValue32_v2", _stream(stream), target, ctypes.c_uint32(value), flags)
 
 
 def stream_wait(stream: int, device_address: int, value: int) -> None:

@@ -22,15 +22,15 @@ _OWN, _NAME = "<the candidate's folder>", "<the extension>"
 def extension_key(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str] | None = None) -> str:
     """Return 16 hex digits for a call of `kind` ("load_inline" or "load") with `arguments` by name.
 
-    Equal for calls that build the same: a string and a list of that one string, a None and a missing argument, wherever the
-    candidate's `folder` lies in which compilers look for files, and whatever the extension is called, as long as sources name
-    it only where they define their module or its operators. For "load" sources' contents count, and their names' suffixes.
+    Equal for calls that build the same: a string and a list of that one string, a None and a missing argument, wherever
+    the candidate's `folder` lies in which compilers look for files, and whatever the extension is called, as long as
+    sources name it only where they define their module or operators. For "load" sources' contents and suffixes count.
     """
     return hashlib.sha256(_text(kind, arguments, folder).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
 
 
 def names_folder(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str]) -> bool:
-    """Whether what is built, or the call's key, may have the candidate's `folder` in it, or one that it lies in, by name."""
+    """Whether the call names the candidate's `folder`, or one that it lies in: what is built may differ elsewhere."""
     text = _text(kind, arguments, folder)
     above = {str(each) for name in _spellings(folder) for each in (Path(name), *Path(name).parents)}
     named = (re.escape(json.dumps(each)[1:-1]) for each in above if len(Path(each).parts) > 2)

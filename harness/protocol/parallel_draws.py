@@ -1,8 +1,8 @@
 """PyTorch's own numbers for a model's parameters, bit for bit, drawn by several threads.
 
 PyTorch draws on a CPU with one core: 1 G parameters take 4 to 8 s, once in the judge and once in each worker. Here each
-thread draws a piece of the tensor, from the state that the generator has come to by then, as `mersenne_twister` knows it. A
-piece ends in the state that the next began with, or else PyTorch draws the tensor again in the usual way.
+thread draws a piece of the tensor, from the state that the generator has come to by then, as `mersenne_twister` knows
+it. A piece ends in the state that the next began with, or else PyTorch draws the tensor again in the usual way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMES = ("uniform_", "normal_")
 
 @contextmanager
 def entered() -> Iterator[None]:
-    """While entered, `uniform_` and `normal_` of tensors, by which `torch.nn.init` draws, do so with all cores on the CPU.
+    """While entered, `uniform_` and `normal_`, by which `torch.nn.init` draws, do so with all cores on the CPU.
 
     They are replaced on the class: a mode would change how PyTorch calls and compiles everything else.
     """

@@ -1,5 +1,5 @@
-"""What one call computes, of reference and candidate alike: `forward` alone, or then the gradients of everything that has one
-from given cotangents, one for each floating output (the vector of a vector-Jacobian product).
+"""What one call computes, of reference and candidate alike: `forward` alone, or then the gradients of everything that
+has one from given cotangents, one for each floating output (the vector of a vector-Jacobian product).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _enable_grad = torch.enable_grad
 class ForwardBackward(torch.nn.Module):
     """`model` and its gradients as one call. With `by_name` the inputs are `[positional], {named}`.
 
-    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. `names` are those of
-    the reference's state in its order, in which gradients come where the model's parameters go by the same names: who
-    registers a bias before a weight has the same parameters all the same.
+    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. `names` are
+    those of the reference's state in its order, in which gradients come where the model's parameters go by the same
+    names: who registers a bias before a weight has the same parameters all the same.
     """
 
     def __init__(self, model: torch.nn.Module, names: Sequence[str] = (), *, by_name: bool = False) -> None:
@@ -82,9 +82,11 @@ def _order_of(model: torch.nn.Module, parameters: Sequence[torch.nn.Parameter], 
     return sorted(range(len(parameters)), key=lambda index: first[parameters[index]])
 
 
-def as_called(model: torch.nn.Module, mode: str, names: Sequence[str] = (), *, by_name: bool = False) -> torch.nn.Module:
-    """`model` as a launch of `mode` calls it, with arguments as `[positional], {named}` where they are `by_name`; `names`
-    are those of the reference's state.
+def as_called(
+    model: torch.nn.Module, mode: str, names: Sequence[str] = (), *, by_name: bool = False
+) -> torch.nn.Module:
+    """`model` as a launch of `mode` calls it, with arguments as `[positional], {named}` where they are `by_name`;
+    `names` are those of the reference's state.
     """
     if mode == FORWARD_BACKWARD:
         return ForwardBackward(model, names, by_name=by_name)

@@ -1,5 +1,5 @@
-"""The worker's half of the recorder, and the places that both sides read. `recorder.cpp` does the work; the judge builds it
-and reads what it leaves (`device/kernel_recorder.py`).
+"""The worker's half of the recorder, and the places that both sides read. `recorder.cpp` does the work; the judge
+builds it and reads what it leaves (`device/kernel_recorder.py`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ REGION_BYTES = RECORDS_BYTES + MODULES_BYTES
 
 
 def open_recorder(library: ctypes.CDLL, descriptor: int, offset: int, bytes: int) -> None:
-    """Have the process's launches recorded whenever the judge asks for it, through a region of the arena's file. Call it once,
-    before anything of a candidate's is there: nothing stays within Python's reach, and faults are told to the judge alone.
+    """Have the process's launches recorded whenever the judge asks for it, through a region of the arena's file. Call
+    it once, before a candidate is there: nothing stays within Python's reach, and faults are told to the judge alone.
     """
     library.recorder_open.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     library.recorder_open.restype = None

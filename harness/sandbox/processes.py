@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import suppress
 
 
 def parents() -> dict[int, int]:
@@ -66,17 +67,13 @@ def core_time_ns(pids: Iterable[int]) -> int:
 
 def holds_open(pid: int, begins: str) -> bool:
     """Whether a process has a file open whose path begins so; not where nobody may look."""
-    try:
-        return any(
-            os.readlink(f"/proc/{pid}/fd/{number}").startswith(begins) for number in os.listdir(f"/proc/{pid}/fd")
-        )
-    except OSError:
-        return False
+    with suppress(OSError):
+        folder = f"/proc/{pid}/fd"
+        return any(os.readlink(f"{folder}/{number}").startswith(begins) for number in os.listdir(folder))
+    return False
 
 
 def kill(pid: int) -> None:
     """Send SIGKILL; a process that is already gone is no error."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-    except (ProcessLookupError, PermissionError):
-        pass

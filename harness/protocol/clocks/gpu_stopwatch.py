@@ -1,7 +1,7 @@
 """The stopwatch of a GPU in machine code: a mark is one call from Python, and no part of it is Python's or PyTorch's.
 
-It needs no header of CUDA's, so that the host compiler builds it in a fraction of a second, which the judge has done once a
-run; a worker gets it as bytes and loads it before anything of a candidate's.
+It needs no header of CUDA's, so that the host compiler builds it in a fraction of a second, which the judge has done
+once a run; a worker gets it as bytes and loads it before anything of a candidate's.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class NativeEvents:
 
 
 def stopwatch_of(device: torch.device, library: bytes | None) -> Stopwatch:
-    """The native stopwatch for a GPU, or PyTorch's events where it does not load. Raises RuntimeError as the driver does."""
+    """The native stopwatch of a GPU, or PyTorch's events if it does not load. Raises RuntimeError like the driver."""
     torch.cuda.set_device(device)
     if library is not None:
         with suppress(OSError):

@@ -24,7 +24,7 @@ _LEAST_BLOCKS, _MOST_BLOCKS = 1, 24
 
 
 class SteadyHeap:
-    """This process's heap, which once there is one of these gives no block of up to 32 MiB back, if glibc `is_steady`."""
+    """This process's heap, which from then on gives no block of up to 32 MiB back; `is_steady` if glibc took that."""
 
     def __init__(self) -> None:
         self.is_steady = False
