@@ -2,8 +2,7 @@
 
 Linux's perf events interrupt each thread of a process every so often of the time that it has a core, and note the
 address of the instruction that it was at, with the code that the process maps. Threads and processes that are begun
-later are looked at from their first instruction on. `CodeWatch` cuts the looks to the windows of timed calls; what the
-addresses say is `attribution.code_regions`'s.
+later are looked at from their first instruction on. What the addresses say is `attribution.code_regions`'s.
 """
 
 from __future__ import annotations
@@ -255,7 +254,6 @@ class _Ring:
 
 
 def _names(folder: str) -> list[str]:
-    try:
+    with suppress(OSError):
         return os.listdir(folder)
-    except OSError:
-        return []
+    return []

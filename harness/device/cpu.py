@@ -241,8 +241,6 @@ def _machine_bytes() -> int:
     return max(1, round(machine_bytes / 1e9)) * 10**9
 
 
-# How much memory this machine has left for a process.
-
 _CGROUP_LIMIT, _CGROUP_USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 
 

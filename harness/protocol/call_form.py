@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -53,11 +54,10 @@ def _has_named(function: Callable[..., Any], values: Sequence[Any]) -> bool:
 
 
 def _binds(function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    try:
+    with suppress(TypeError, ValueError):  # the second where a function has no signature to be read
         inspect.signature(function).bind(*positional, **named)
-    except (TypeError, ValueError):  # the second where a function has no signature to be read
-        return False
-    return True
+        return True
+    return False
 
 
 def _names_of(function: Callable[..., Any]) -> set[str]:

@@ -66,10 +66,9 @@ class ForkServer:
         with far:
             # In a session of its own: an interrupt at the keyboard is the harness's to handle.
             self._process = subprocess.Popen(
-                python_of("harness.sandbox.fork_server", str(far.fileno()), *modules),
-                cwd=REPOSITORY, env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()},
-                pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, start_new_session=True,
+                python_of("harness.sandbox.fork_server", str(far.fileno()), *modules), cwd=REPOSITORY,
+                env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()}, pass_fds=[far.fileno()],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )
         _living.add(self)
 

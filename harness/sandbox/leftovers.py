@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -76,16 +77,13 @@ def _emptied_of_files(folder: str) -> set[str]:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
 
 
 def _done(action, *arguments) -> bool:  # noqa: ANN001, ANN002  one of os's functions on paths
-    try:
+    with suppress(OSError):
         action(*arguments)
-    except OSError:
-        return False
-    return True
+        return True
+    return False

@@ -7,6 +7,7 @@ this process may make one. Without a GPU a child is also held to an address spac
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -49,10 +50,9 @@ def default_limits(*, gpu: bool = True) -> ResourceLimits:
 
 
 def _machine_memory_bytes() -> int | None:
-    try:
+    with suppress(AttributeError, ValueError, OSError):
         return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 0.8)
-    except (AttributeError, ValueError, OSError):
-        return None
+    return None
 
 
 class Group:
@@ -98,13 +98,22 @@ class Group:
                 time.sleep(0.005)
 
 
+def limited_group(limits: ResourceLimits) -> Group | None:
+    """Make an empty group that is kept to `limits`; None where none can be made, or the kernel refuses a limit."""
+    group = new_group() if sys.platform == "linux" else None
+    if group is not None:
+        try:
+            group.limit(limits)
+        except OSError:
+            group.remove()
+            return None
+    return group
+
+
 def new_group() -> Group | None:
     """Make an empty group, one with a memory controller if there is a way; None where no group can be made."""
     without_memory = None
-    for parent in _parents():
-        group = _make(parent)
-        if group is None:
-            continue
+    for group in filter(None, map(_make, _parents())):
         if group.holds_memory:
             if without_memory is not None:
                 without_memory.remove()

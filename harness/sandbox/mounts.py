@@ -60,12 +60,10 @@ def raw_devices() -> list[str]:
     """Return the disks and the raw memory in /dev, which root may open whatever is mounted read-only."""
     paths = []
     for entry in os.scandir("/dev"):
-        try:
+        with suppress(OSError):
             disk = stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
-        except OSError:
-            continue
-        if disk or entry.name in ("mem", "kmem", "port"):
-            paths.append(entry.path)
+            if disk or entry.name in ("mem", "kmem", "port"):
+                paths.append(entry.path)
     return paths
 
 

@@ -56,12 +56,10 @@ def core_time_ns(pids: Iterable[int]) -> int:
     """How long all threads of these processes together have had a core so far; nothing for those that are gone."""
     total_ns = 0
     for pid in pids:
-        try:
+        with suppress(OSError, ValueError, IndexError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
                     total_ns += int(file.read().split()[0])
-        except (OSError, ValueError, IndexError):
-            continue
     return total_ns
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.sandbox.limits import default_limits, new_group
+from harness.sandbox.limits import default_limits, limited_group
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH_BYTES, WRITE, raw_devices
 from harness.sandbox.visible_files import view_for
 
@@ -139,14 +139,11 @@ def _candidates(cgroup: bool) -> list[Sandbox]:
 
 
 def _cgroup_holds_memory() -> bool:
-    group = new_group() if sys.platform == "linux" else None
+    group = limited_group(default_limits())
     if group is None:
         return False
     try:
-        group.limit(default_limits())
         return group.holds_memory
-    except OSError:
-        return False
     finally:
         group.remove()
 

@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -24,7 +23,7 @@ from harness.protocol.frames import Channel, channel_pair
 from harness.sandbox import processes
 from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.fork_client import ForkedProcess, server_for
-from harness.sandbox.limits import Group, ResourceLimits, new_group
+from harness.sandbox.limits import Group, ResourceLimits, limited_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.sandbox_choice import Sandbox, init_command, strongest_sandbox
 from harness.sandbox.visible_files import view_for
@@ -233,7 +232,7 @@ def spawn(
     descriptors = (far.fileno(), *inherit, status_write, lifeline_read)
     group = None
     try:
-        group = _limited_group(limits)
+        group = limited_group(limits)
         process = _forked(sandbox, plan, {**places, **environment}, descriptors, group, preloaded)
         if process is None:
             process = subprocess.Popen(
@@ -263,17 +262,6 @@ def _forked(
     with suppress(OSError, ValueError, KeyError):
         return server.fork(plan, environment, descriptors, str(group.path) if group else None) if server else None
     return None
-
-
-def _limited_group(limits: ResourceLimits) -> Group | None:
-    group = new_group() if sys.platform == "linux" else None
-    if group is not None:
-        try:
-            group.limit(limits)
-        except OSError:
-            group.remove()
-            return None
-    return group
 
 
 def _joining(group: Group | None) -> list[str]:

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -133,11 +134,8 @@ def _loaders_folders() -> list[str]:
     """The folders of libraries that the dynamic loader's settings name."""
     folders = []
     for settings in ("/etc/ld.so.conf", *glob.glob("/etc/ld.so.conf.d/*.conf")):
-        try:
-            with open(settings, encoding="utf-8", errors="replace") as file:
-                folders += [line for each in file if (line := each.strip()).startswith("/")]
-        except OSError:
-            continue
+        with suppress(OSError), open(settings, encoding="utf-8", errors="replace") as file:
+            folders += [line for each in file if (line := each.strip()).startswith("/")]
     return folders
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -83,7 +84,7 @@ def _loader(
     opened: dict[str, Any] = {}
 
     def open_built(*positional: Any, **named: Any) -> Any:
-        arguments = _bind(original, positional, named)
+        arguments = dict(inspect.signature(original).bind(*positional, **named).arguments)
         key, call = extension_key(kind, arguments, folder), f"{kind}(name={arguments.get('name')!r})"
         if key in refused:
             raise NotBuilt(f"{call} could not be built")
@@ -109,12 +110,6 @@ def _keep_asked(key: str, kind: str, arguments: dict[str, Any]) -> bool:
         return False
     _asked[key] = call
     return True
-
-
-def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]) -> dict[str, Any]:
-    import inspect
-
-    return dict(inspect.signature(function).bind(*positional, **named).arguments)
 
 
 def _open(entry: dict[str, Any], asked_name: Any = None) -> ModuleType | None:
