@@ -1,1 +1,1 @@
-"""What crosses the sandbox between judge and worker; of the harness the worker imports nothing else."""
+"""What crosses the sandbox between judge and worker: frames, slots of raw memory, and the flags that order them."""
