@@ -36,10 +36,9 @@ class CacheFlushed:
 
 @dataclass(frozen=True)
 class LocalTimes:
-    """Times in µs of launches that the judge made itself, and the host µs from the last call to its end.
-
-    `hidden` says whether a gated queue was full before it was let go; None when it was not to be gated. `forward_us`
-    has the forward pass of each launch where a backward pass followed.
+    """Times in µs of launches that the judge made itself, those of their forward passes where backward passes followed,
+    and the host µs from the last call to its end. `hidden` says whether a gated queue was full before it was let go;
+    None when it was not to be gated.
     """
 
     times_us: list[float]
@@ -73,8 +72,7 @@ class Backend(Protocol):
     def open(self, count: int, input_bytes: int, output_bytes: int, *, tight: bool = False) -> dict[str, Any]:
         """Have regions for `count` launches at least; returns the frame by which the worker opens them.
 
-        Where it is `tight` inputs are unmasked where they lie, and all launches have one outbox: the last one's output is
-        what is taken.
+        Where it is `tight` inputs are unmasked where they lie, and all launches have one outbox for the last output.
         """
 
     def close_regions(self) -> dict[str, Any]:
@@ -87,9 +85,8 @@ class Backend(Protocol):
         """Give back all that launches had, outputs that were taken among it; no worker is left that has any of it open."""
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
-        """Bring the sets as close to the worker as may be without making them readable.
-
-        The launch that `late_inputs` is for gets that at its turn, and what is missing with its window.
+        """Bring the sets as close to the worker as may be without making them readable; the launch that `late_inputs`
+        is for gets that at its turn, and what is missing with its window.
         """
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
@@ -99,10 +96,9 @@ class Backend(Protocol):
         """Let the timed window open of the launch numbered `sequence` with the set at `index`, whose cache is cold."""
 
     def flush_fault(self, index: int, *, inspect: bool) -> str | None:
-        """What is wrong with the flush that a worker has just reported for launch `index`; None where it was done.
-
-        A GPU is looked at only where `inspect` says so: the look makes it switch between two processes, which the
-        launch after it would feel.
+        """What is wrong with the flush that a worker has just reported for launch `index`; None where it was done. A
+        GPU is looked at only where `inspect` says so: the switch between two processes would be felt by the launch
+        after it.
         """
 
     def release_all(self, channel: Channel, last: int) -> None:
@@ -121,9 +117,8 @@ class Backend(Protocol):
         """The machine code that the worker has loaded into a GPU so far."""
 
     def slots_unchanged(self, sets: Sequence[InputSet]) -> Sequence[bool]:
-        """Of the slot of each set whether it still holds what it was filled with.
-
-        A device is asked at once and waited for only by who looks at an answer, or by the next `upload_inputs`.
+        """Of the slot of each set whether it still holds what it was filled with. A device is asked at once and waited
+        for only by who looks at an answer, or by the next `upload_inputs`.
         """
 
     def snapshot(self, index: int) -> None:
@@ -133,9 +128,8 @@ class Backend(Protocol):
         """Of the launches with snapshots since `upload_inputs`, those whose outbox was not taken as it was then."""
 
     def take_outputs(self, count: int, *, on_host: bool = False) -> None:
-        """Copy the first `count` outboxes to memory of the judge's own: what comes later comes too late.
-
-        The next `upload_inputs` waits for it. With `on_host` they are copied to host memory.
+        """Copy the first `count` outboxes to the judge's own memory, host memory with `on_host`: what comes later is
+        too late. The next `upload_inputs` waits for it.
         """
 
     def outbox(self, index: int) -> torch.Tensor:

@@ -32,10 +32,7 @@ def check_device_name(name: str) -> None:
 
 
 def check_device_names(text: str, device: str = "auto") -> tuple[str, ...]:
-    """The names in `--devices all` or `--devices cuda:0,cuda:2`; needs no torch. Raises InputError.
-
-    `device` is what --device says beside it.
-    """
+    """The names in `--devices all` or `cuda:0,cuda:2` beside --device `device`; needs no torch. Raises InputError."""
     if device != "auto":
         raise InputError(f"--device {device} and --devices {text} say two things", hint="Leave one of the two out")
     names = tuple(each.strip() for each in text.split(","))
@@ -67,10 +64,7 @@ def ray_words(options: argparse.Namespace) -> list[str]:
 
 
 def devices_of(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str, ...]:
-    """`names` with "all" as what this machine has: every GPU that PyTorch can use, or else the CPU.
-
-    Touches no GPU. Raises NothingToRun for a GPU that is not there.
-    """
+    """`names`, with "all" as all GPUs that PyTorch can use or else the CPU; touches none. Raises NothingToRun."""
     import torch
 
     from harness.device.cuda import cuda_is_there
@@ -117,10 +111,8 @@ def open_backend(name: str) -> Backend:
     if not cuda_is_there():
         raise NothingToRun(f"--device {name}: {why_no_gpu()}. `{PROGRAM} doctor` says more; --device cpu runs here")
     index = int(name.partition(":")[2] or 0)
-    if index >= torch.cuda.device_count():
-        raise NothingToRun(
-            f"--device {name}: this machine shows {torch.cuda.device_count()} GPU(s) to PyTorch, counted from cuda:0"
-        )
+    if index >= (count := torch.cuda.device_count()):
+        raise NothingToRun(f"--device {name}: this machine shows {count} GPU(s) to PyTorch, counted from cuda:0")
     from harness.device.cuda import CudaBackend
 
     return CudaBackend(index)
@@ -143,9 +135,8 @@ def why_no_gpu() -> str:
 
 
 def device_lock(uuid: str | None) -> Lock:
-    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder.
-
-    Schedulers give each job a TMPDIR and cores of its own; a GPU that two of them see is one GPU all the same.
+    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder:
+    schedulers give each job a TMPDIR and cores of its own, and a GPU that two of them see is one all the same.
     """
     is_shared = uuid is not None and os.access(OF_THE_MACHINE, os.W_OK)
     folder = (OF_THE_MACHINE if is_shared else Path(tempfile.gettempdir())) / "kernel-referee-locks"

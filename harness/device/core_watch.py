@@ -2,8 +2,7 @@
 
 Linux's perf events interrupt each thread of a process every so often of the time that it has a core, and note the
 address of the instruction that it was at, with the code that the process maps. Threads and processes that are begun
-later are looked at from their first instruction on. `CodeWatch` cuts the looks to the windows of timed calls; what the
-addresses say is `attribution.code_regions`'s.
+later are looked at from their first instruction on. What the addresses say is `attribution.code_regions`'s.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.attribution.code_regions import CodeSeen, Look, Mapped, Window, code_seen
-from harness.device.unmet_code import CoreBalance, MappedCode
+from harness.device.unmet_code import CoreBalance, MappedCode, code_of
 from harness.sandbox.descriptors import allow_descriptors
 
 # A look takes 2 to 5 µs of the thread that is looked at, and 16 in a virtual machine: of what is timed 0.02 to 0.2 %.
@@ -71,9 +70,7 @@ class CoreWatch:
 
     @contextmanager
     def often(self) -> Iterator[None]:
-        """Look so often meanwhile that calls of microseconds are met, at a few per cent of their time; else rarely enough
-        that no time changes.
-        """
+        """Look so often meanwhile that calls of microseconds are met, at a few per cent of their time."""
         _tell(self._frequent, _ENABLE)
         try:
             yield
@@ -109,7 +106,7 @@ class CoreWatch:
             raise OSError(0, "no process to look at" if not mains else "too many threads and cores")
         allow_descriptors(_FIRST_DESCRIPTOR + _MOST_DESCRIPTORS)
         for pid in mains:
-            self.mapped += _mapped_now(pid)
+            self.mapped += code_of(pid)  # as if since ever
         # The system keeps what is looked at in new threads apart by core. Threads that are there already, of which a library
         # may have begun one for each core, are looked at alone.
         for core in cores:
@@ -256,20 +253,7 @@ class _Ring:
         return first + bytes(records[: length - len(first)])
 
 
-def _mapped_now(pid: int) -> list[Mapped]:
-    """The code that a process has mapped, as if since ever."""
-    mapped = []
-    with suppress(OSError), open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            bounds, protection, _, _, _, *name = line.rstrip("\n").split(maxsplit=5)
-            if "x" in protection:
-                begin, end = (int(each, 16) for each in bounds.split("-"))
-                mapped.append(Mapped(0, pid, begin, end, name[0] if name else "", is_writable="w" in protection))
-    return mapped
-
-
 def _names(folder: str) -> list[str]:
-    try:
+    with suppress(OSError):
         return os.listdir(folder)
-    except OSError:
-        return []
+    return []

@@ -7,6 +7,7 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,7 @@ from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
 from harness.device.output_snapshots import OutputSnapshots
 from harness.model.device_limits import CPU
-from harness.protocol import passes
-from harness.protocol import cpu_cache_flush
+from harness.protocol import cpu_cache_flush, passes
 from harness.protocol.arena import Arena
 from harness.protocol.clocks.heap import SteadyHeap
 from harness.protocol.clocks.stopwatch import MonotonicClock
@@ -38,6 +38,7 @@ _SPIN_ENDS_S = 0.005
 _WINDOW_S = 0.0005
 # A worker has waited for that look too, and looks so often whether its window is open.
 _WAIT_S, _POLL_S = 2 * _WINDOW_S, 5e-5
+_Region = tuple[dict[str, int], torch.Tensor]  # where it lies in the arena, and its bytes
 
 
 class CpuBackend:
@@ -61,8 +62,8 @@ class CpuBackend:
         self._cache_flush = cpu_cache_flush.CpuCacheFlush(self.arena.map(**self._flush_buffer))
         self._word = 0
         self._stopwatch = MonotonicClock()
-        self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
-        self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
+        self._slots: list[_Region] = []
+        self._outboxes: list[_Region] = []
         self._sets: Sequence[InputSet] = ()
         self._late_inputs: LateInputs | None = None
         self._taken: list[torch.Tensor] = []
@@ -77,9 +78,8 @@ class CpuBackend:
     def prepare_command(self) -> dict[str, Any]:
         self._flags.reset()
         self.arena.reclaim()
-        return {
-            "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "flush_buffer": self._flush_buffer,
-        }
+        threads = torch.get_num_threads()
+        return {"op": "prepare", "device": "cpu", "threads": threads, "flush_buffer": self._flush_buffer}
 
     def available_bytes(self) -> int:
         there_bytes = available_host_bytes()
@@ -91,9 +91,6 @@ class CpuBackend:
     def close_regions(self) -> dict[str, Any]:
         return {"op": "open", "regions": {"slots": [], "outboxes": []}}
 
-    def free_regions(self) -> None:
-        """They stay in the arena, which cannot shrink."""
-
     def forget_launches(self) -> None:
         self._taken = []
 
@@ -102,11 +99,8 @@ class CpuBackend:
         self._ensure("slot", self._slots, count, input_bytes)
         self._ensure("outbox", self._outboxes, count, output_bytes)
         self._output_bytes = output_bytes
-        regions = {
-            "slots": [region for region, _ in self._slots[:count]],
-            "outboxes": [region for region, _ in self._outboxes[:count]],
-        }
-        return {"op": "open", "regions": regions}
+        opened = {"slots": self._slots, "outboxes": self._outboxes}
+        return {"op": "open", "regions": {name: [region for region, _ in opened[name][:count]] for name in opened}}
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
         self._sets, self._late_inputs = sets, late_inputs
@@ -145,17 +139,19 @@ class CpuBackend:
             return CacheFlushed(int(frame["flushed"]))
         return LaunchReached(int(frame["turn"])) if "turn" in frame else frame
 
-    def begin_recording(self) -> None:
-        """No kernels run on a GPU."""
+    def _nothing(self) -> None:
+        """No kernel runs on a GPU, a call is over when it returns, regions stay in an arena that cannot shrink,
+        PyTorch's allocator keeps nothing apart; there is nothing to open of a CPU, to remember, or to count.
+        """
+
+    begin_recording = synchronize = free_regions = release_memory = note_waiting_worker = settle = _nothing
+    unhealthy = processes = peak_bytes = _nothing
 
     def end_recording(self) -> Recording:
         return Recording(fault="nothing is recorded on a CPU")
 
     def loaded_code(self) -> LoadedCode:
         return LoadedCode((), is_whole=True)
-
-    def processes(self) -> set[int] | None:
-        return None
 
     def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
         # By words: PyTorch compares bytes one by one, 2.1 ms for a region of 2 MiB that takes 0.3 ms so.
@@ -188,8 +184,7 @@ class CpuBackend:
                 cpu_cache_flush.flush_lines(slot[: inputs.size_bytes])  # before the flush: it has the pages' places looked up
                 self._cache_flush.run(cpu_cache_flush.fresh_word())
                 # As in a worker, where nobody looks for missed words: with that, or with the arguments made last,
-                # PyTorch's
-                # own code was in the cache, and eager of 0.4 ms 3 % faster than in a worker.
+                # PyTorch's own code was in the cache, and eager of 0.4 ms 3 % faster than in a worker.
                 arguments = inputs.arguments(slot)
                 until = time.monotonic() + _WAIT_S
                 while time.monotonic() < until:
@@ -200,11 +195,7 @@ class CpuBackend:
                 times_us.append(self._stopwatch.microseconds(self._stopwatch.stop(mark)))
         return LocalTimes(times_us, (time.perf_counter_ns() - began) / 1e3, forward_us=forward_us)
 
-    def synchronize(self) -> None:
-        """A CPU call is over when it returns."""
-
     def violations(self) -> Violations:
-        """Nobody counts them."""
         return Violations()
 
     def telemetry(self, own_pids: set[int]) -> Telemetry:
@@ -223,27 +214,11 @@ class CpuBackend:
         laps = [self._stopwatch.stop(self._stopwatch.start()) for _ in range(100)]
         return statistics.median(self._stopwatch.microseconds(lap) for lap in laps)
 
-    def unhealthy(self) -> str | None:
-        return None
-
-    def settle(self) -> None:
-        """Nothing is remembered of a CPU."""
-
     def left_bytes(self, waiting: int = 0) -> int:
         return 0  # a dead process's memory is the system's again
 
-    def peak_bytes(self) -> int | None:
-        """Nobody counts what all processes together held."""
-        return None
-
-    def note_waiting_worker(self) -> None:
-        """There is nothing to open of a CPU."""
-
     def has_room_for_waiting(self) -> bool:
         return False
-
-    def release_memory(self) -> None:
-        """A CPU's allocator keeps nothing apart."""
 
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ""}
@@ -251,9 +226,7 @@ class CpuBackend:
     def _lacks_pieces(self, index: int) -> bool:
         return self._late_inputs is not None and self._late_inputs.index == index
 
-    def _ensure(
-        self, kind: str, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int
-    ) -> None:
+    def _ensure(self, kind: str, regions: list[_Region], count: int, size_bytes: int) -> None:
         if len(regions) >= count and all(region["bytes"] >= size_bytes for region, _ in regions[:count]):
             return
         regions.clear()
@@ -267,8 +240,6 @@ def _machine_bytes() -> int:
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, round(machine_bytes / 1e9)) * 10**9
 
-
-# How much memory this machine has left for a process.
 
 _CGROUP_LIMIT, _CGROUP_USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 
@@ -284,10 +255,8 @@ def available_host_bytes() -> int:
 
 
 def _of_system() -> int:
-    try:
+    with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -80,16 +80,13 @@ class CudaBackend:
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
         self._masks = masking.Masks(self._cubin, self._blocks, self.torch_device)
-        self._cache = GpuFlushBuffers(
-            self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
-        )
+        self._cache = GpuFlushBuffers(self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks)
         self._recorder, self.markers = KernelRecorder(self.arena, recorder.result()), markers.PLAIN
         self._library = library.result()
         self._stopwatch = gpu_stopwatch.stopwatch_of(self.torch_device, self._library)
         self.timer = self._stopwatch.name
-        self._own = OwnLaunches(
-            self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks, self._stopwatch
-        )
+        shared = own_flags, own_words, self._cache
+        self._own = OwnLaunches(self.torch_device, self._cubin, *shared, self._blocks, self._stopwatch)
         self._regions = GpuRegions(("staging", "slots", "outboxes"), self.torch_device)
         self._ballast = Ballast(self.torch_device)
         self._is_tight = False
@@ -177,8 +174,7 @@ class CudaBackend:
     def _put_masked(
         self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]
     ) -> None:
-        """Each source under its own key into the target of the same number; what is as long as others goes with them.
-        """
+        """Each source under its own key into the target of the same number; what is of one length goes together."""
         of_size: dict[int, list[masking.Masked]] = {}
         for source, target, key in zip(sources, targets, keys):
             together = of_size.setdefault(source.numel(), [])
@@ -294,9 +290,8 @@ class CudaBackend:
         return measured
 
     def multiply_add_tflops(self) -> float:
-        return reference_rates.gpu_multiply_add_tflops(
-            self._properties, self.torch_device, self._stopwatch, self.synchronize
-        )
+        device, stopwatch = self.torch_device, self._stopwatch
+        return reference_rates.gpu_multiply_add_tflops(self._properties, device, stopwatch, self.synchronize)
 
     def event_floor_us(self) -> float:
         times_us = []
@@ -347,26 +342,17 @@ class CudaBackend:
         properties = self._properties
         uuid = str(properties.uuid)
         return DeviceIdentity(
-            kind="cuda",
-            name=properties.name,
-            uuid=uuid if uuid.startswith("GPU-") else f"GPU-{uuid}",
-            sm=f"{properties.major}.{properties.minor}",
-            sm_count=properties.multi_processor_count,
-            l2_bytes=properties.L2_cache_size,
-            memory_bytes=properties.total_memory,
-            driver=self._nvml.driver(),
-            cuda=torch.version.cuda,
-            torch=torch.__version__,
-            power_limit_w=self._nvml.power_limit_w(),
+            kind="cuda", name=properties.name, uuid=uuid if uuid.startswith("GPU-") else f"GPU-{uuid}",
+            sm=f"{properties.major}.{properties.minor}", sm_count=properties.multi_processor_count,
+            l2_bytes=properties.L2_cache_size, memory_bytes=properties.total_memory, driver=self._nvml.driver(),
+            cuda=torch.version.cuda, torch=torch.__version__, power_limit_w=self._nvml.power_limit_w(),
         )
 
 
 def _let_blocks_grow() -> None:
-    """Have PyTorch's allocator take memory in pages that it can map anew, where this system can.
-
-    A slice of an output that lies in a block of gigabytes else keeps it from the next tensor of that size: on an H100 calls
-    with 8 GiB in and out had no room, beside as much that was cached. Blocks that are kept whole instead have others freed
-    and allocated again and again: of a call with 16 GiB of inputs the judging took a quarter longer.
+    """Have PyTorch's allocator take memory in pages that it can map anew, where this system can: a slice of an output
+    that lies in a block of gigabytes else keeps it from the next tensor of that size, and on an H100 calls with 8 GiB
+    in and out had no room. To keep blocks whole instead took a quarter longer to judge a call with 16 GiB of inputs.
     """
     setting = getattr(torch._C, "_accelerator_setAllocatorSettings", None)  # of a later PyTorch
     with contextlib.suppress(AttributeError, RuntimeError):  # it is PyTorch's to rename
@@ -386,13 +372,11 @@ def cuda_is_there() -> bool:
     return os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.is_available()
 
 
-# Memory of a GPU that is taken and never used, so that the rest is that of a smaller card.
-
 _PIECE_BYTES = 1 << 30
 
 
 class Ballast:
-    """What is gated on `device` to leave less than it has; nothing at first."""
+    """Memory of `device` that is taken and never used, so that the rest is that of a smaller card; nothing at first."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -406,10 +390,8 @@ class Ballast:
         _, total_bytes = torch.cuda.mem_get_info(self._device)
         wanted_bytes = 0 if limit_bytes is None else total_bytes - limit_bytes
         if wanted_bytes < 0:
-            raise InputError(
-                f"memory_gb is {limit_bytes / 1e9:.1f}, and the GPU has {total_bytes / 1e9:.1f} GB",
-                hint="Give less, or leave it out",
-            )
+            words = f"memory_gb is {limit_bytes / 1e9:.1f}, and the GPU has {total_bytes / 1e9:.1f} GB"
+            raise InputError(words, hint="Give less, or leave it out")
         self._limit_bytes = limit_bytes
         regions, self.regions = self.regions, []
         for region in regions:

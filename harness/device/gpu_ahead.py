@@ -1,8 +1,7 @@
-"""The judge's GPU made ready ahead of its use, in a thread while Python imports something: its context before PyTorch is there,
-where it is known early on which one it will be, and then what its libraries and PyTorch do at their first calls.
+"""The judge's GPU made ready ahead of its use, in a thread while Python imports something: its context before PyTorch
+is there, and then what its libraries and PyTorch do at their first calls, hardly any of which needs Python.
 
-cuBLAS is opened, kernels are loaded as they are first called, and the harness's own are compiled; hardly any of it needs
-Python. Beside an H200 the references took 0.14 to 0.19 s after it, and 0.33 s without. Importing this imports no PyTorch.
+Beside an H200 the references took 0.14 to 0.19 s after it, and 0.33 s without. Importing this imports no PyTorch.
 """
 
 from __future__ import annotations
@@ -24,25 +23,15 @@ _SIZE = 1024
 
 def open_context_early(name: str) -> threading.Thread | None:
     """Have a thread open the GPU of `auto` or `cuda:N`, where this PyTorch can use one."""
-    if name == "cpu" or not _uses_gpus():
+    spec = None if name == "cpu" else find_spec("torch")  # which imports nothing
+    if spec is None or spec.origin is None or not any(Path(spec.origin).parent.glob("lib/libtorch_cuda.so*")):
         return None
     return open_in_thread(int(name.partition(":")[2] or 0))
 
 
-def _uses_gpus() -> bool:
-    """Whether this PyTorch comes with its library for GPUs; it is not imported."""
-    spec = find_spec("torch")
-    return spec is not None and spec.origin is not None and any(
-        Path(spec.origin).parent.glob("lib/libtorch_cuda.so*")
-    )
-
-
 @contextlib.contextmanager
 def first_calls_made(device: torch.device) -> Iterator[None]:
-    """While entered, a thread makes the first calls on `device`; left once they are made. On a CPU there are none.
-
-    What fails in them is left to whoever needs it.
-    """
+    """While entered, a thread makes the first calls on a GPU; left once they are made, or have failed."""
     if device.type != "cuda":
         yield
         return

@@ -25,28 +25,22 @@ class GpuFlushBuffers:
     def __init__(self, l2_bytes: int, device: torch.device, cubin: bytes, blocks: int) -> None:
         self._device = device
         sizes = L2_TIMES * l2_bytes, L2_TIMES * l2_bytes, REGION_BYTES
-        self._shared = {name: shared_region(each_bytes, device) for name, each_bytes in zip(_SHARED, sizes)}
-        size_bytes = self._shared["read"].numel()
-        drawn = self._generator()
-        self._copy = torch.randint(
-            -(2**63), 2**63 - 1, (size_bytes // 8,), dtype=torch.int64, device=device, generator=drawn
-        )
-        self._shared["read"].view(torch.int64).copy_(self._copy)
+        # What workers share, as uint8.
+        self.regions = {name: shared_region(each_bytes, device) for name, each_bytes in zip(_SHARED, sizes)}
+        size_bytes = self.regions["read"].numel()
+        words, drawn = size_bytes // 8, self._generator()
+        self._copy = torch.randint(-(2**63), 2**63 - 1, (words,), dtype=torch.int64, device=device, generator=drawn)
+        self.regions["read"].view(torch.int64).copy_(self._copy)
         self._own_sum = torch.zeros(1, dtype=torch.int64, device=device)
-        written, read = self._shared["written"].data_ptr(), self._shared["read"].data_ptr()
+        written, read = self.regions["written"].data_ptr(), self.regions["read"].data_ptr()
         self._own_word = torch.zeros(1, dtype=torch.int64, device=device)
         word_address = self._own_word.data_ptr()
         self._own = GpuCacheFlush(cubin, written, read, size_bytes, word_address, blocks)
         self._expected = GpuCacheFlush(cubin, 0, self._copy.data_ptr(), size_bytes, word_address, blocks)
 
-    @property
-    def regions(self) -> dict[str, torch.Tensor]:
-        """What workers share: "written", "read" and "sums", as uint8."""
-        return self._shared
-
     def command(self) -> dict[str, dict[str, str | int]]:
         """The shared buffers as a worker opens them."""
-        return {name: handle_of(region) for name, region in self._shared.items()}
+        return {name: handle_of(region) for name, region in self.regions.items()}
 
     def draw_word(self) -> None:
         """Take a fresh word for the judge's own launches."""
@@ -58,8 +52,8 @@ class GpuFlushBuffers:
 
     def fault(self, index: int, word: int) -> str | None:
         """What the flush under `word` of a worker's launch `index` left undone; waits for the device."""
-        sum_of_worker = self._shared["sums"].view(torch.int64)[index].clone()  # first: the right one exists nowhere yet
-        words = self._shared["written"].view(torch.int64)
+        sum_of_worker = self.regions["sums"].view(torch.int64)[index].clone()  # first: the right one exists nowhere yet
+        words = self.regions["written"].view(torch.int64)
         places = torch.randint(words.numel(), (_SAMPLED_WORDS,), device=self._device, generator=self._generator())
         missed = (words[places] != _signed(word)).sum()
         self._own_word.fill_(_signed(word))
@@ -72,8 +66,7 @@ class GpuFlushBuffers:
         return None if was_read else "what was to be read after it was not read, or not all of it"
 
     def _generator(self) -> torch.Generator:
-        """A stream of numbers of its own: PyTorch's was seeded to draw the inputs, and who sees those might follow it.
-        """
+        """A stream of numbers of its own: PyTorch's was seeded to draw the inputs, and might be followed from those."""
         return torch.Generator(self._device).manual_seed(secrets.randbits(63))
 
 

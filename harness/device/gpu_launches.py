@@ -113,9 +113,7 @@ class OwnLaunches:
         self._rotation.before(_LEGACY_STREAM, index)
 
     def _take(self, result: Any) -> None:
-        """Copy the outputs as a worker does; what it then writes over is theirs, and here it is the copies: the outputs
-        may be the model's own memory.
-        """
+        """Copy the outputs as a worker does, and write over the copies: the outputs may be the model's own memory."""
         outputs = tree.flatten(result)[1]
         if [(each.shape, each.dtype) for each in self._taken] != [(each.shape, each.dtype) for each in outputs]:
             self._taken = [torch.empty(each.shape, dtype=each.dtype, device=self._device) for each in outputs]

@@ -1,7 +1,5 @@
-"""Memory of a GPU that a worker opens too.
-
-Allocations that a worker opens are made by the driver for this purpose alone, in multiples of 2 MiB: a handle to a
-tensor of PyTorch's caching allocator would let the other side read its neighbours.
+"""Memory of a GPU that a worker opens too: the driver makes it for this alone, in multiples of 2 MiB, since a handle to
+a tensor of PyTorch's caching allocator would let the other side read its neighbours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""The judge's half of the recorder: a word that begins and ends a recording in a worker, and what it then finds there.
-
-What the worker writes is data of somebody who may lie: it is copied first, and `attribution.recording` says what it
-proves.
+"""The judge's half of the recorder: a word that begins and ends a recording in a worker, and what it then finds there,
+which is data of somebody who may lie: it is copied first, and `attribution.recording` says what it proves.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ _STEPS = (
 
 
 class KernelRecorder:
-    """Records launches of the worker that holds `arena`; `library` is `recorder.cpp` as it was built, None where it was not.
-    """
+    """Records launches of the worker that holds `arena`; `library` is `recorder.cpp` as built, None if it was not."""
 
     def __init__(self, arena: Arena, library: bytes | None) -> None:
         self._library = library

@@ -27,10 +27,7 @@ _COMMAND_CHARACTERS = 100
 
 
 class DeviceLock:
-    """The turns of one run on the device `name`. `held` is one of them.
-
-    Who waits for longer than `wait_s` gives up.
-    """
+    """The turns of one run on the device `name`; `held` is one. Who waits for longer than `wait_s` gives up."""
 
     def __init__(
         self, uuid: str | None, name: str, progress: Progress, settle: Callable[[], None] = lambda: None,
@@ -58,10 +55,7 @@ class DeviceLock:
 
     @contextmanager
     def held(self, is_built: Callable[[], bool] | None = None) -> Iterator[None]:
-        """Hold the device, waited for if need be. Raises DeviceBusy.
-
-        With `is_built` candidates are built meanwhile; it says whether all are.
-        """
+        """Hold the device, waited for if need be; `is_built` says if what is built meanwhile is. Raises DeviceBusy."""
         self._take(is_built)
         try:
             yield

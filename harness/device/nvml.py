@@ -45,7 +45,7 @@ class Nvml:
             watts=self._read(lambda n, h: n.nvmlDeviceGetPowerUsage(h) / 1e3),
             celsius=self._read(lambda n, h: float(n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU))),
             throttle=self.throttle(),
-            other_processes=self._others(own_pids),
+            other_processes=None if (pids := self.processes()) is None else len(pids - own_pids - {os.getpid()}),
         )
 
     def violations(self) -> Violations:
@@ -71,10 +71,6 @@ class Nvml:
         pids = {process.pid for process in processes or ()}
         # A namespace may hide or renumber pids; a list without ourselves is not one to count from.
         return pids if os.getpid() in pids else None
-
-    def _others(self, own_pids: set[int]) -> int | None:
-        processes = self.processes()
-        return None if processes is None else len(processes - own_pids - {os.getpid()})
 
     def _read(self, ask: Any) -> Any:
         if self._nvml is None:

@@ -44,9 +44,8 @@ class OutputSnapshots:
     def take(self, index: int, outbox: torch.Tensor) -> None:
         """Copy pieces of the outbox (uint8) of launch `index`; they are there when this returns."""
         begins, size = _places(outbox.numel())
-        room = self._spare.pop() if self._spare else torch.empty(
-            _PARTS * _PIECE_BYTES, dtype=torch.uint8, pin_memory=self._on_gpu
-        )
+        size_bytes = _PARTS * _PIECE_BYTES
+        room = self._spare.pop() if self._spare else torch.empty(size_bytes, dtype=torch.uint8, pin_memory=self._on_gpu)
         with torch.cuda.stream(self._stream) if self._on_gpu else contextlib.nullcontext():
             for number, begin in enumerate(begins):
                 room[number * size: (number + 1) * size].copy_(outbox[begin: begin + size], non_blocking=True)
@@ -56,7 +55,7 @@ class OutputSnapshots:
 
     def changed(self, outboxes: Sequence[torch.Tensor]) -> list[int]:
         """The launches whose outbox no longer holds what it held; `outboxes` as they are at the queue's end."""
-        return [each.index for each in self._taken if not torch.equal(_now(each, outboxes[each.index]), _then(each))]
+        return [each.index for each in self._taken if not _still_holds(outboxes[each.index], each)]
 
 
 def _places(size_bytes: int) -> tuple[list[int], int]:
@@ -67,9 +66,6 @@ def _places(size_bytes: int) -> tuple[list[int], int]:
     return [begin + secrets.randbelow(end - begin - _PIECE_BYTES + 1) for begin, end in zip(bounds, bounds[1:])], _PIECE_BYTES
 
 
-def _now(pieces: _Pieces, outbox: torch.Tensor) -> torch.Tensor:
-    return torch.cat([outbox[begin: begin + pieces.size] for begin in pieces.begins]).cpu()
-
-
-def _then(pieces: _Pieces) -> torch.Tensor:
-    return pieces.held[: len(pieces.begins) * pieces.size]
+def _still_holds(outbox: torch.Tensor, pieces: _Pieces) -> bool:
+    now = torch.cat([outbox[begin: begin + pieces.size] for begin in pieces.begins]).cpu()
+    return torch.equal(now, pieces.held[: len(pieces.begins) * pieces.size])

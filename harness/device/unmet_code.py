@@ -34,7 +34,6 @@ class CoreBalance:
 
     def unmet(self, met: Mapping[int, int]) -> Iterator[str]:
         """Sentences on processes that had a core and were met far less often than that takes; `met` has looks by process.
-
         Those that have ended count together, by what those who waited for them say.
         """
         alive = {pid: _had_s(pid) for pid in {*self._pids, *processes.descendants(*self._pids)}}
@@ -56,7 +55,8 @@ class MappedCode:
     def moved(self, pids: Collection[int], mapped: Sequence[Mapped]) -> Iterator[str]:
         """Sentences on code of the processes `pids` that is or does not, where `mapped` is what the system noted."""
         for pid in pids:
-            pieces = list(_pieces_of_code(pid))
+            of_files = (each for each in code_of(pid) if each.file.startswith("/"))
+            pieces = [(each.begin, each.end, _without_mark(each.file)) for each in of_files]
             for begin, end, file in pieces:
                 name = os.path.basename(file)
                 if not is_installed(file) and _is_written_over(pid, begin, end):
@@ -84,14 +84,14 @@ def _had_s(pid: int) -> tuple[float, float]:
     return 0.0, 0.0
 
 
-def _pieces_of_code(pid: int) -> Iterator[tuple[int, int, str]]:
-    """Where memory of a process may be executed that comes from a file, and the file."""
+def code_of(pid: int) -> Iterator[Mapped]:
+    """The memory of a process that may be executed, as it is now; its file is "" where it comes from none."""
     with suppress(OSError), open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             bounds, protection, _, _, _, *name = line.rstrip("\n").split(maxsplit=5)
-            if "x" in protection and name and name[0].startswith("/"):
+            if "x" in protection:
                 begin, end = (int(each, 16) for each in bounds.split("-"))
-                yield begin, end, _without_mark(name[0])
+                yield Mapped(0, pid, begin, end, name[0] if name else "", is_writable="w" in protection)
 
 
 def _without_mark(file: str) -> str:

@@ -1,8 +1,7 @@
 """Host memory that judge and worker both see: one anonymous file, inherited by descriptor.
 
-Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It can
-grow but is sealed against shrinking, since a worker that cut it short would kill the judge with SIGBUS, and against
-further seals, since one worker's would hold for all that come after it.
+Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It is sealed against
+shrinking, which would kill the judge, and against further seals, which would hold for all later workers.
 """
 
 from __future__ import annotations
@@ -75,17 +74,15 @@ class Arena:
 
 
 class Flags:
-    """The page of words that order launches: `device.lock`, `flushed` and `mail` are the worker's, the others the
-    judge's.
+    """The page of words that order launches: `turn`, `flushed` and `mail` are the worker's, the others the judge's.
 
     `go` makes a launch's inputs readable, with a key for them and a word to flush the cache with; `flushed` says that
     it was flushed, and `window` lets the timed window open: then, or later where the judge wants to know what a
     candidate does with inputs that lie there before its time. With it comes the key of the last pieces of inputs that
     were incomplete until then, and their number, which is zero for nearly all.
 
-    `mail` counts the frames that the worker has sent. A judge that waits for a turn can look at it without a
-    system call; one call after the other would hand the interpreter's lock back and forth without ever letting
-    the threads in that drain what candidates print.
+    `mail` counts the frames that the worker has sent. A judge that waits for a turn looks at it without a system call:
+    one after the other would never let the threads in that drain what candidates print.
     """
 
     def __init__(self, mapping: mmap.mmap) -> None:
@@ -118,11 +115,8 @@ class Flags:
 
     def reset(self) -> None:
         """Back to zero, before a new worker counts from one."""
-        self._turn.value = 0
-        self._mail.value = 0
-        self._go.value = 0
-        self._window.value = 0
-        self._flushed.value = 0
+        for word in (self._turn, self._mail, self._go, self._window, self._flushed):
+            word.value = 0
 
     @property
     def window(self) -> int:

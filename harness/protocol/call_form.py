@@ -1,25 +1,22 @@
 """How a model is called and constructed: with a list of arguments, or with some by name, as `[[positional], {named}]`.
-
-Only the reference's own signature decides which of the two a list of a list and a dict is. The answer crosses the
-sandbox with the arguments, so that a candidate is called as the reference is.
+Only the reference's own signature decides which it is; that crosses the sandbox, so that a candidate is called alike.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 
 
 def arguments_of(function: Callable[..., Any], returned: Any) -> tuple[list[Any], bool]:
-    """What `returned` (by get_inputs or get_init_inputs) passes to `function`: a list, and whether that is
-    `[[positional], {named}]`.
+    """What `returned` (by get_inputs or get_init_inputs) passes to `function`: a list, and whether some are by name.
 
     A dict has all by name. A list of a list and a dict has some by name where `function` can be called so, and either
-    cannot be called with these two as they are, or has a parameter of each of the names. Raises TypeError for what is no
-    list, tuple or dict.
+    cannot be called with these two as they are, or has a parameter of each name. Raises TypeError for others.
     """
     if isinstance(returned, dict):
         return [[], returned], True
@@ -57,11 +54,10 @@ def _has_named(function: Callable[..., Any], values: Sequence[Any]) -> bool:
 
 
 def _binds(function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    try:
+    with suppress(TypeError, ValueError):  # the second where a function has no signature to be read
         inspect.signature(function).bind(*positional, **named)
-    except (TypeError, ValueError):  # the second where a function has no signature to be read
-        return False
-    return True
+        return True
+    return False
 
 
 def _names_of(function: Callable[..., Any]) -> set[str]:

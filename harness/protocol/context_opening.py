@@ -1,7 +1,5 @@
 """A GPU's context, made in a thread while PyTorch or something else is being imported: the driver needs no Python.
-
-PyTorch finds it as it would find its own: both are the device's one primary context. What fails here is left to
-PyTorch to say.
+PyTorch finds it as its own, since both are the device's one primary context; what fails here is left to PyTorch to say.
 """
 
 from __future__ import annotations

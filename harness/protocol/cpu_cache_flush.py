@@ -1,11 +1,9 @@
-"""What makes a call on a CPU cold: before each launch the worker writes the last-level cache over, and the judge evicts the
-inputs.
+"""What makes a call on a CPU cold: a worker writes the last-level cache over, and the judge evicts the inputs.
 
-The judge gives a word for each launch, and looks whether it was written. The C library writes, by a function whose address
-is taken as this module is imported: an operator of PyTorch's could be given another body, one with stores that go past
-the cache. The judge's own process evicts the inputs, whatever a worker did before. The processor's instruction for it
-goes by physical memory: a line of a shared region leaves the caches of all cores, in whatever process it was read. A
-worker can neither leave it out nor see that it was done.
+The judge gives a word for each launch, and looks whether it was written. The C library writes, by a function whose
+address is taken as this module is imported: an operator of PyTorch's could be given another body, one with stores that
+go past the cache. The processor's instruction by which the judge's own process evicts goes by physical memory: a line
+of a shared region leaves the caches of all cores, and a worker can neither leave it out nor see it.
 """
 
 from __future__ import annotations
@@ -46,9 +44,7 @@ _END = "0faef0c3"
 
 class CpuCacheFlush:
     """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word of `WORD_BITS` after
-    another, by so many `threads` of its own; None: by as many as PyTorch has.
-
-    Each core has caches of its own, which one thread alone would leave as they are.
+    another, by `threads` of its own (None: as many as PyTorch has), since each core has caches of its own.
     """
 
     def __init__(self, region: torch.Tensor, threads: int | None = None) -> None:
@@ -71,10 +67,7 @@ class CpuCacheFlush:
             _fill(self._beside, 0)
 
     def missed(self, word: int) -> int:
-        """How many of some thousand words, drawn at random, are not `word`.
-
-        A flush that left out a thousandth goes unnoticed once in sixty launches.
-        """
+        """How many of 4096 words, drawn, are not `word`: a thousandth left out is unseen once in sixty launches."""
         # PyTorch's own generator was seeded to draw the inputs, and who sees those might follow it.
         drawn = torch.Generator().manual_seed(secrets.randbits(63))
         places = torch.randint(self._words.numel(), (min(_SAMPLED_WORDS, self._words.numel()),), generator=drawn)
@@ -161,9 +154,8 @@ def _flushing() -> Callable[[int, int], None] | None:
 def _instruction() -> str | None:
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
-    try:
+    lines: list[str] = []
+    with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return None
     flags = next((line.split() for line in lines if line.startswith("flags")), [])
     return _OPTIMISED if "clflushopt" in flags else _PLAIN if "clflush" in flags else None

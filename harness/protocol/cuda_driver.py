@@ -1,8 +1,5 @@
-"""The few CUDA driver calls that PyTorch does not offer, through ctypes and without a compiler.
-
-Dedicated raw allocations and their IPC handles, host memory mapped into the device, and writes of and waits for a
-32-bit word in stream order. Every call assumes that PyTorch has made the device's primary context current in
-this thread. Streams are given by handle; 0 is the legacy default stream.
+"""The few CUDA driver calls that PyTorch does not offer, through ctypes and without a compiler. Each assumes the
+device's primary context current in this thread. Streams are given by handle; 0 is the legacy default one.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 IPC_HANDLE_BYTES = 64
+_pointer, _stream = ctypes.c_uint64, ctypes.c_void_p
 _HOST_REGISTER_PORTABLE_AND_MAPPED = 0x1 | 0x2
 _IPC_LAZY_ENABLE_PEER_ACCESS = 0x1
 _LIMIT_PERSISTING_L2_BYTES = 0x06
@@ -42,14 +40,6 @@ def _call(name: str, *arguments: object) -> None:
         text = ctypes.c_char_p()
         _library().cuGetErrorName(code, ctypes.byref(text))
         raise DriverError(f"{name} failed: {(text.value or b'unknown error').decode()} ({code})")
-
-
-def _pointer(value: int) -> ctypes.c_uint64:
-    return ctypes.c_uint64(value)
-
-
-def _stream(handle: int) -> ctypes.c_void_p:
-    return ctypes.c_void_p(handle)
 
 
 def allocate(size_bytes: int) -> int:
@@ -84,10 +74,8 @@ def close_ipc(address: int) -> None:
 
 def map_host(address: int, size_bytes: int) -> int:
     """Page-lock `size_bytes` of this process's memory at `address`; returns the device's address for it."""
-    _call(
-        "cuMemHostRegister_v2", ctypes.c_void_p(address), ctypes.c_size_t(size_bytes),
-        ctypes.c_uint(_HOST_REGISTER_PORTABLE_AND_MAPPED),
-    )
+    mapped = ctypes.c_uint(_HOST_REGISTER_PORTABLE_AND_MAPPED)
+    _call("cuMemHostRegister_v2", ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), mapped)
     device_address = ctypes.c_uint64()
     _call("cuMemHostGetDevicePointer_v2", ctypes.byref(device_address), ctypes.c_void_p(address), ctypes.c_uint(0))
     return device_address.value
@@ -99,9 +87,8 @@ def unmap_host(address: int) -> None:
 
 def stream_write(stream: int, device_address: int, value: int) -> None:
     """Write a 32-bit word once all earlier work of the stream is done."""
-    _call(
-        "cuStreamWriteValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value), ctypes.c_uint(0)
-    )
+    target, flags = _pointer(device_address), ctypes.c_uint(0)
+    _call("cuStreamWriteValue32_v2", _stream(stream), target, ctypes.c_uint32(value), flags)
 
 
 def stream_wait(stream: int, device_address: int, value: int) -> None:
@@ -109,17 +96,13 @@ def stream_wait(stream: int, device_address: int, value: int) -> None:
 
     The device is free for other processes meanwhile, which a kernel that waits would share with them in slices.
     """
-    _call(
-        "cuStreamWaitValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value),
-        ctypes.c_uint(_WAIT_UNTIL_AT_LEAST),
-    )
+    until = ctypes.c_uint(_WAIT_UNTIL_AT_LEAST)
+    _call("cuStreamWaitValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value), until)
 
 
 def fill_bytes(stream: int, address: int, byte: int, size_bytes: int) -> None:
     """Set `size_bytes` bytes at a device address, in stream order."""
-    _call(
-        "cuMemsetD8Async", _pointer(address), ctypes.c_ubyte(byte), ctypes.c_size_t(size_bytes), _stream(stream)
-    )
+    _call("cuMemsetD8Async", _pointer(address), ctypes.c_ubyte(byte), ctypes.c_size_t(size_bytes), _stream(stream))
 
 
 def reset_persisting_l2() -> None:

@@ -1,6 +1,5 @@
-"""Digests of bytes, found on the device where they lie: two processes compare gigabytes without handing them over.
-
-They tell two honest sides apart. Who wants to can make other bytes of the same digest.
+"""Digests of bytes, found on the device where they lie: two processes compare gigabytes without handing them over. Who
+wants to can make other bytes of the same digest.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ def digest_of(region: torch.Tensor) -> str:
 
 
 def digest_of_tensor(tensor: torch.Tensor) -> str:
-    """16 hex digits over the elements' bytes, in the order of the indices whatever the strides are; those of what is left
-    behind the last whole word follow them.
-    """
+    """16 hex digits over the elements' bytes in the order of indices, and those of what is left behind whole words."""
     region = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
     words, rest = region.split([region.numel() // _WORD_BYTES * _WORD_BYTES, region.numel() % _WORD_BYTES])
     if words.storage_offset() % _WORD_BYTES:  # a view of something else may begin within a word

@@ -1,8 +1,5 @@
-"""The name by which builder and worker speak of one compiled extension: a hash of what its call was given.
-
-Arguments that change where or how loudly something is built, and not what, are left out; so is where the candidate
-lies, as long as compilers are only told to look for files there; and so is the name of the extension, which many make
-unique at run time.
+"""The name by which builder and worker speak of one compiled extension: a hash of what its call was given, without what
+changes where or how loudly something is built, and not what, and without the name, which many make unique at run time.
 """
 
 from __future__ import annotations
@@ -25,18 +22,15 @@ _OWN, _NAME = "<the candidate's folder>", "<the extension>"
 def extension_key(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str] | None = None) -> str:
     """Return 16 hex digits for a call of `kind` ("load_inline" or "load") with `arguments` by name.
 
-    Equal for calls that build the same: a string and a list of that one string, a None and a missing argument, and
-    wherever the candidate's `folder` lies in which compilers look for files, and whatever the extension is called, as long
-    as sources name it only where they define their module or its operators. For "load" the contents of the source files
-    count, and what their names end in.
+    Equal for calls that build the same: a string and a list of that one string, a None and a missing argument, wherever
+    the candidate's `folder` lies in which compilers look for files, and whatever the extension is called, as long as
+    sources name it only where they define their module or operators. For "load" sources' contents and suffixes count.
     """
     return hashlib.sha256(_text(kind, arguments, folder).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
 
 
 def names_folder(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str]) -> bool:
-    """Whether what is built may have the place of the candidate's `folder` in it, so that it is another one elsewhere, or
-    the call has another key there: by its own name, or by that of a folder that it lies in.
-    """
+    """Whether the call names the candidate's `folder`, or one that it lies in: what is built may differ elsewhere."""
     text = _text(kind, arguments, folder)
     above = {str(each) for name in _spellings(folder) for each in (Path(name), *Path(name).parents)}
     named = (re.escape(json.dumps(each)[1:-1]) for each in above if len(Path(each).parts) > 2)

@@ -1,7 +1,5 @@
-"""Length-limited JSON frames over a socket: the only words that cross the sandbox.
-
-A frame is four bytes of big-endian length and that many bytes of UTF-8 JSON holding one object. Nothing here
-unpickles: unpickling what the far side sent would be running its code.
+"""Length-limited JSON frames over a socket, the only words that cross the sandbox: four bytes of big-endian length and
+that many bytes of UTF-8 JSON holding one object. Nothing here unpickles: that would be running the far side's code.
 """
 
 from __future__ import annotations

@@ -42,19 +42,16 @@ class Waiter:
         self._words = words
 
     def wait(self, stream: int, offset: int, value: int) -> None:
-        """Hold all later work of `stream` until the 32-bit word at `offset` is at least `value` (as a cyclic
-        difference).
-        """
+        """Hold later work of `stream` until the 32-bit word at `offset` is at least `value` (a cyclic difference)."""
         self._launch(stream, 0, offset, value, 0, 0, 0)
 
     def wait_and_take(
         self, stream: int, offset: int, value: int, source: int, size_bytes: int, target: int, signal: int | None = None
     ) -> None:
-        """The same, and then copy `size_bytes` (whole words, 32 at most) at offset `source` to the device address
-        `target`.
+        """The same, and then copy `size_bytes` (whole words, 32 at most) at offset `source` to the address `target`.
 
-        Beforehand `value` is written to the word at offset `signal`, if any: a write in the stream by itself takes the
-        host two microseconds more, and the device three.
+        Beforehand `value` is written to the word at offset `signal`, if any: as a write of its own in the stream it
+        takes the host two microseconds more, and the device three.
         """
         self._launch(stream, 0 if signal is None else self._words + signal, offset, value, source, size_bytes, target)
 

@@ -1,10 +1,9 @@
-"""What makes a call on a GPU cold: two kernels before each launch, one over a buffer of twice the L2 and one over another.
+"""What makes a call on a GPU cold: two kernels before each launch, each over its own buffer of twice the L2.
 
-The first writes its buffer over with a word, the second reads the other and adds it up under that word. So neither the
-inputs nor dirty lines of a buffer are in the L2 when the timed window opens. Both leave a proof. The word is new for each
-launch, and no worker has it before the launch's turn. The judge can look at what was written. The sum depends on every
-word that was read, each multiplied in a way that reading it earlier does not help with: a flush that was cut short is
-seen. The multiplier is the fractional part of the golden ratio, as in Knuth's multiplicative hashing.
+The first writes its buffer over with a word, the second reads the other and adds it up under that word. So neither
+inputs nor dirty lines are in the L2 when the timed window opens. Both leave a proof: the word is new for each launch,
+and no worker has it before the launch's turn. The sum depends on every word that was read, each multiplied (by the
+golden ratio's fraction, as in Knuth's multiplicative hashing) in a way that reading it earlier does not help with.
 """
 
 from __future__ import annotations
@@ -54,12 +53,9 @@ extern "C" __global__ void add_up(const ulonglong2* __restrict__ source, unsigne
 
 
 class GpuCacheFlush:
-    """The loaded kernels on two buffers of `size_bytes` each (a multiple of 16), with the device address of the word.
-    """
+    """The loaded kernels on two buffers of `size_bytes` each (a multiple of 16), with the address of the word."""
 
-    def __init__(
-        self, cubin: bytes, written: int, read: int, size_bytes: int, word_address: int, blocks: int
-    ) -> None:
+    def __init__(self, cubin: bytes, written: int, read: int, size_bytes: int, word_address: int, blocks: int) -> None:
         self._write_over = cuda_driver.Kernel(cubin, "write_over", blocks, _THREADS, [ctypes.c_uint64] * 4)
         self._add_up = cuda_driver.Kernel(cubin, "add_up", blocks, _THREADS, [ctypes.c_uint64] * 4)
         self._written, self._read, self._pairs = written, read, size_bytes // 16

@@ -22,10 +22,7 @@ _is_neg, _is_conj, _is_zerotensor = torch.Tensor.is_neg, torch.Tensor.is_conj, t
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One tensor in a region: `offset` in bytes, `shape` and `stride` in elements.
-
-    What follows from these is worked out once: each timed launch makes half a dozen views.
-    """
+    """One tensor in a region: `offset` in bytes, `shape` and `stride` in elements. The rest is worked out only once."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -95,11 +92,7 @@ def region_bytes(specs: Sequence[TensorSpec]) -> int:
 
 
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+    return tuple(math.prod(max(size, 1) for size in shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def is_as_it_lies(tensor: torch.Tensor) -> bool:
@@ -130,11 +123,10 @@ def overlaps(tensor: torch.Tensor) -> bool:
     """Whether elements share memory in any other way than along an expanded dimension."""
     reached = 0
     for step, size in sorted(zip(tensor.stride(), tensor.shape)):
-        if size < 2 or step == 0:
-            continue
-        if step <= reached:
-            return True
-        reached += (size - 1) * step
+        if size >= 2 and step != 0:
+            if step <= reached:
+                return True
+            reached += (size - 1) * step
     return False
 
 
@@ -142,9 +134,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
     """Whether the elements fill their stretch of memory, in any order of dimensions, without gap or overlap."""
     expected = 1
     for step, size in sorted(zip(tensor.stride(), tensor.shape)):
-        if size == 1:
-            continue
-        if step != expected:
+        if size != 1 and step != expected:
             return False
         expected *= size
     return True

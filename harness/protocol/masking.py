@@ -1,10 +1,9 @@
 """Inputs under a one-time mask: readable in the worker only once the judge gives the launch its key.
 
-The judge writes `inputs XOR Philox4x32-10(key)` into shared device memory ahead of time; the worker's stream
-undoes the mask with the same kernel, whose key appears in host memory at the launch's own turn. So no input can be
-read early, and the GPU need not switch between two processes inside a segment (each switch added 7 µs to the
-launch after it, 0.26 % of a 2.7 ms kernel). Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy
-as 1, 2, 3", SC 2011.
+The judge writes `inputs XOR Philox4x32-10(key)` into shared device memory ahead of time; the worker's stream undoes the
+mask with the same kernel, whose key appears in host memory at the launch's own turn. So no input can be read early, and
+the GPU need not switch between two processes inside a segment (each switch added 7 µs to the launch after it, 0.26 % of
+a 2.7 ms kernel). Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
 
 from __future__ import annotations
@@ -138,17 +137,13 @@ class Masks:
 
 
 class LateInputWriter:
-    """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs.
-
-    `words` is where the page of words lies for the device, `records` where the pieces do. Its end opens the window, so that
-    it has a `name` of that worker's.
+    """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its
+    inputs. Its end opens the window. `words` is where the page of words lies for the device, and `records` the pieces.
     """
 
     def __init__(self, cubin: bytes, words: int, records: int, name: str = PLAIN.opens) -> None:
-        self._kernel = cuda_driver.Kernel(
-            cubin, name, 1, _COMPLETING_THREADS,
-            [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4],
-        )
+        types = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4]
+        self._kernel = cuda_driver.Kernel(cubin, name, 1, _COMPLETING_THREADS, types)
         self._words, self._records = words, records
 
     def run(self, stream: int, sequence: int, slot: int, size_bytes: int) -> None:

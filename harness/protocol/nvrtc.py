@@ -7,6 +7,7 @@ import functools
 import glob
 import os
 import sysconfig
+from contextlib import suppress
 
 
 class NvrtcError(RuntimeError):
@@ -19,8 +20,7 @@ def compile_cubin(source: str, major: int, minor: int) -> bytes:
     nvrtc = _nvrtc()
     program = ctypes.c_void_p()
     _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"harness.cu", 0, None, None))
-    option = f"--gpu-architecture=sm_{major}{minor}".encode()
-    options = (ctypes.c_char_p * 1)(option)
+    options = (ctypes.c_char_p * 1)(f"--gpu-architecture=sm_{major}{minor}".encode())
     _check(nvrtc.nvrtcCompileProgram(program, 1, options))
     size = ctypes.c_size_t()
     _check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
@@ -39,13 +39,8 @@ def _nvrtc() -> ctypes.CDLL:
     site = sysconfig.get_paths()["purelib"]
     wheels = sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib", "libnvrtc.so.*")), reverse=True)
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    names = [
-        *[path for path in wheels if "builtins" not in path],
-        "libnvrtc.so.13", "libnvrtc.so.12", os.path.join(home, "lib64", "libnvrtc.so"), "libnvrtc.so",
-    ]
-    for name in names:
-        try:
+    others = "libnvrtc.so.13", "libnvrtc.so.12", os.path.join(home, "lib64", "libnvrtc.so"), "libnvrtc.so"
+    for name in (*[path for path in wheels if "builtins" not in path], *others):
+        with suppress(OSError):
             return ctypes.CDLL(name)
-        except OSError:
-            continue
     raise NvrtcError("libnvrtc cannot be found; it comes with PyTorch's CUDA builds and with the CUDA toolkit")

@@ -2,8 +2,7 @@
 
 PyTorch draws on a CPU with one core: 1 G parameters take 4 to 8 s, once in the judge and once in each worker. Here each
 thread draws a piece of the tensor, from the state that the generator has come to by then, as `mersenne_twister` knows
-it. A piece ends in the state that the next began with, or else PyTorch draws the tensor again in the usual way. So
-nobody has to agree on who draws in parallel.
+it. A piece ends in the state that the next began with, or else PyTorch draws the tensor again in the usual way.
 """
 
 from __future__ import annotations
@@ -30,14 +29,12 @@ _NAMES = ("uniform_", "normal_")
 
 @contextmanager
 def entered() -> Iterator[None]:
-    """While entered, `Tensor.uniform_` and `Tensor.normal_` draw large tensors on the CPU with all cores.
+    """While entered, `uniform_` and `normal_`, by which `torch.nn.init` draws, do so with all cores on the CPU.
 
-    `torch.nn.init` draws by them. They are replaced on the class and not by a mode, which would change how PyTorch calls
-    and compiles everything else.
+    They are replaced on the class: a mode would change how PyTorch calls and compiles everything else.
     """
-    replaced = {
-        name: _in_pieces(name, getattr(torch.Tensor, name)) for name in _NAMES if name not in torch.Tensor.__dict__
-    }
+    names = [name for name in _NAMES if name not in torch.Tensor.__dict__]
+    replaced = {name: _in_pieces(name, getattr(torch.Tensor, name)) for name in names}
     for name, draw in replaced.items():
         setattr(torch.Tensor, name, draw)
     try:

@@ -1,7 +1,5 @@
-"""What one call computes: `forward` alone, or `forward` and the gradients of everything that has one.
-
-Referee and worker wrap a model alike, so that reference and candidate do the same work in the same order: forward,
-then backward from given cotangents, one for each floating output (the vector of a vector-Jacobian product).
+"""What one call computes, of reference and candidate alike: `forward` alone, or then the gradients of everything that
+has one from given cotangents, one for each floating output (the vector of a vector-Jacobian product).
 """
 
 from __future__ import annotations
@@ -20,12 +18,11 @@ _enable_grad = torch.enable_grad
 
 
 class ForwardBackward(torch.nn.Module):
-    """`model` and its gradients as one call.
+    """`model` and its gradients as one call. With `by_name` the inputs are `[positional], {named}`.
 
-    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. With `by_name` the
-    inputs are `[positional], {named}`. `names` are those
-    of the reference's state in its order, in which gradients of parameters come where the model's go by the same names:
-    who registers a bias before a weight has the same parameters all the same.
+    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. `names` are
+    those of the reference's state in its order, in which gradients come where the model's parameters go by the same
+    names: who registers a bias before a weight has the same parameters all the same.
     """
 
     def __init__(self, model: torch.nn.Module, names: Sequence[str] = (), *, by_name: bool = False) -> None:
@@ -75,9 +72,7 @@ class ForwardBackward(torch.nn.Module):
 
 
 def _order_of(model: torch.nn.Module, parameters: Sequence[torch.nn.Parameter], names: Sequence[str]) -> list[int]:
-    """The indices of `parameters` by the first place that one of their names has among `names`; as they are where one has
-    none.
-    """
+    """The indices of `parameters` by the first place of their names among `names`; as they are where one has none."""
     places = {name: place for place, name in enumerate(names)}
     first: dict[torch.nn.Parameter, int] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -90,9 +85,8 @@ def _order_of(model: torch.nn.Module, parameters: Sequence[torch.nn.Parameter], 
 def as_called(
     model: torch.nn.Module, mode: str, names: Sequence[str] = (), *, by_name: bool = False
 ) -> torch.nn.Module:
-    """`model` as a launch of `mode` calls it; `names` are those of the reference's state.
-
-    With `by_name` the arguments of a forward pass come as `[positional], {named}`.
+    """`model` as a launch of `mode` calls it, with arguments as `[positional], {named}` where they are `by_name`;
+    `names` are those of the reference's state.
     """
     if mode == FORWARD_BACKWARD:
         return ForwardBackward(model, names, by_name=by_name)

@@ -1,6 +1,5 @@
-"""The worker's half of the recorder, and the places that both sides read: see `recorder.cpp`, which does the work.
-
-The judge builds the library and reads what it leaves (`device/kernel_recorder.py`). A worker only opens it.
+"""The worker's half of the recorder, and the places that both sides read. `recorder.cpp` does the work; the judge
+builds it and reads what it leaves (`device/kernel_recorder.py`).
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ REGION_BYTES = RECORDS_BYTES + MODULES_BYTES
 
 
 def open_recorder(library: ctypes.CDLL, descriptor: int, offset: int, bytes: int) -> None:
-    """Have the process's launches recorded whenever the judge asks for it, through a region of the arena's file.
-
-    Call it once, before anything of a candidate's is there. Nothing of it stays within Python's reach, and what goes wrong
-    is told to the judge alone.
+    """Have the process's launches recorded whenever the judge asks for it, through a region of the arena's file. Call
+    it once, before a candidate is there: nothing stays within Python's reach, and faults are told to the judge alone.
     """
     library.recorder_open.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     library.recorder_open.restype = None

@@ -1,10 +1,9 @@
 """Kernels that do nothing, so that every place in the GPU's rotation of launches is taken equally often.
 
 What a cold call takes depends on how many kernels the process has launched before it, modulo four: on an H200 two of
-four neighbouring places cost a call of 16 to 43 µs up to 2 µs more than the other two. As each launch of a queue comes
-with the same number of kernels, one process has every call in the same place, and another process in another. With one
-kernel more after every fourth launch, sixteen launches in a row take all four places equally often, however many
-kernels the call itself has.
+four neighbouring places cost a call of 16 to 43 µs up to 2 µs more than the other two. As each launch of a queue has as
+many kernels, one process has every call in the same place, and another process in another. With one kernel more after
+every fourth launch, sixteen in a row take all four places equally often, however many kernels the call itself has.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A candidate's file imported from its text: what runs is what was read.
 
-Python would take bytecode from `__pycache__` beside the file where its stamp fits, or unseen where it says that it is not
-to be checked; whose text that was compiled from nobody knows. And it would read the text in the encoding that a comment in
-it declares, in which other code may stand there than the judge has read.
+Python would take bytecode from `__pycache__`, and nobody knows from whose text that was compiled. And it would
+read the text in the encoding that a comment declares, in which other code may stand there than the judge has read.
 """
 
 from __future__ import annotations

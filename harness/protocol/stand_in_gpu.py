@@ -1,8 +1,7 @@
-"""What stands in for a GPU in a process that has none, so that a candidate's import or its interpreted kernels can go on.
+"""What stands in for a GPU in a process that has none, so that a candidate's import or interpreted kernels can go on.
 
-Nothing is opened. What a candidate asks is answered, and what wants more than an answer raises as it does without a GPU.
-Builders answer questions about the device's properties. A worker that runs a Triton candidate on the CPU also lets its
-tensors pass for a GPU's, since such candidates refuse others.
+Builders answer questions about the device's properties; what wants more raises as it does without a GPU. A worker that
+runs a Triton candidate on the CPU also lets its tensors pass for a GPU's, since such candidates refuse others.
 """
 
 from __future__ import annotations
@@ -83,8 +82,7 @@ def _with_tf32(create_dot: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rounded_to_tf32(values: Any) -> Any:
-    """Round a float32 array to TF32's 10 bits of mantissa, to nearest, ties away from zero; any other is returned as is.
-    """
+    """Round a float32 array to TF32's 10 bits of mantissa, to nearest, ties away from zero; others stay as they are."""
     import numpy
 
     if values.dtype != numpy.float32:

@@ -49,12 +49,9 @@ def _holds_what_it_shows(item: Any) -> bool:
     """
     kind = type(item)
     ways = {"__iter__", "__getitem__", "__len__", *(("items", "keys", "values") if isinstance(item, dict) else ())}
-    return kind in _CONTAINERS or (
-        type(kind) is type and not any(
-            ways & vars(each).keys()
-            for each in kind.__mro__ if each not in (*_CONTAINERS, object)
-        )
-    )
+    return kind in _CONTAINERS or (type(kind) is type and not any(
+        ways & vars(each).keys() for each in kind.__mro__ if each not in (*_CONTAINERS, object)
+    ))
 
 
 def rebuild(skeleton: Any, tensors: list[torch.Tensor]) -> Any:

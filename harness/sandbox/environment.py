@@ -14,12 +14,10 @@ from pathlib import Path
 from harness.protocol.context_opening import DRIVER_SETTINGS
 
 KEPT = frozenset({
-    "PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "PYTHONPATH",
-    "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
-    "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDACXX", "CUDNN_HOME", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",
-    "NVCC_CCBIN",
-    "TORCH_CUDA_ARCH_LIST", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES", "NCCL_NVLS_ENABLE", "MAX_JOBS",
+    "PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "PYTHONPATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH",
+    "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDACXX", "CUDNN_HOME",
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "TORCH_CUDA_ARCH_LIST", "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NCCL_NVLS_ENABLE", "MAX_JOBS",
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOMP_CPU_AFFINITY", "OMP_PROC_BIND",
     "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH",
     # What Windows cannot start a process or find a compiler without.
@@ -29,9 +27,7 @@ _KEPT_PREFIXES = ("LC_",)
 _ABSOLUTE_PATH = re.compile(r"""/[^\s:;,'"=]+""")
 
 _SET = {
-    **DRIVER_SETTINGS,
-    "PYTHONUNBUFFERED": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
+    **DRIVER_SETTINGS, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1",
     # A pool of compiler processes would outlive its call and count against the limits.
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     # It would lie in the process's own TMPDIR and go with it: 150 MB and 5 s of one core, for what it takes off each
@@ -42,34 +38,21 @@ _SET = {
 
 def scrubbed(environment: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what of `environment` may cross the sandbox, with the fixed settings and then `extra` on top."""
-    kept = {
-        name: value
-        for name, value in environment.items()
-        if name.upper() in KEPT or name.upper().startswith(_KEPT_PREFIXES)
-    }
-    return {**kept, **_SET, **(extra or {})}
+    kept = [name for name in environment if name.upper() in KEPT or name.upper().startswith(_KEPT_PREFIXES)]
+    return {**{name: environment[name] for name in kept}, **_SET, **(extra or {})}
 
 
 def named_in(environment: Mapping[str, str]) -> list[str]:
-    """The absolute paths that variables name, also in lists of them and in flags of compilers.
-
-    A path with a blank is known as such where it is an item of a list.
-    """
+    """The absolute paths that variables name, in lists of them (there also with blanks) and in flags of compilers."""
     items = [item for value in environment.values() for item in value.split(os.pathsep) if item.startswith("/")]
     return [*items, *(path for value in environment.values() for path in _ABSOLUTE_PATH.findall(value))]
 
 
 def private_places(private: Path) -> dict[str, str]:
-    """Return the variables that send every tool's files into `private`: one subfolder each, made by `spawn`.
-    """
-    return {
-        "HOME": str(private / "home"),
-        "TMPDIR": str(private / "tmp"),
-        "TEMP": str(private / "tmp"),
-        "TMP": str(private / "tmp"),
-        "XDG_CACHE_HOME": str(private / "cache"),
-        "TORCH_EXTENSIONS_DIR": str(private / "extensions"),
-        "TRITON_CACHE_DIR": str(private / "triton"),
-        "TORCHINDUCTOR_CACHE_DIR": str(private / "inductor"),
-        "CUDA_CACHE_PATH": str(private / "cuda"),
+    """Return the variables that send every tool's files into `private`: one subfolder each, made by `spawn`."""
+    folders = {
+        "HOME": "home", "TMPDIR": "tmp", "TEMP": "tmp", "TMP": "tmp", "XDG_CACHE_HOME": "cache",
+        "TORCH_EXTENSIONS_DIR": "extensions", "TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "CUDA_CACHE_PATH": "cuda",
     }
+    return {name: str(private / folder) for name, folder in folders.items()}

@@ -1,8 +1,6 @@
-"""The harness's end of `fork_server`: one server for each set of what is read when libraries load, started when first
-asked for.
-
-What cannot be forked (another sandbox than `unshare` with PID and user namespaces, no pidfd, a server that does not
-come up or fails its trial) is None here, and `spawn` starts a process of its own instead.
+"""The harness's end of `fork_server`: one server for each set of what is read when libraries load, started at first
+asking. What cannot be forked (another sandbox than `unshare` with PID and user namespaces, no pidfd, a server that does
+not come up or fails its trial) is None here, and `spawn` starts a process of its own instead.
 """
 
 from __future__ import annotations
@@ -68,10 +66,9 @@ class ForkServer:
         with far:
             # In a session of its own: an interrupt at the keyboard is the harness's to handle.
             self._process = subprocess.Popen(
-                python_of("harness.sandbox.fork_server", str(far.fileno()), *modules),
-                cwd=REPOSITORY, env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()},
-                pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, start_new_session=True,
+                python_of("harness.sandbox.fork_server", str(far.fileno()), *modules), cwd=REPOSITORY,
+                env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()}, pass_fds=[far.fileno()],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )
         _living.add(self)
 
@@ -128,8 +125,7 @@ class ForkServer:
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.end()
 
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> dict[str, Any]:
         body = json.dumps(request).encode()
@@ -171,9 +167,8 @@ def _key(environment: Mapping[str, str], modules: Sequence[str]) -> _Key:
 
 
 def server_for(sandbox: Sandbox, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
-    """The server whose children may stand for children started anew behind `sandbox`; None where there is none.
-
-    A child must not be able to reach the server, so it needs PID and user namespaces of its own.
+    """The server whose children may stand for ones started anew behind `sandbox`; None where there is none. They must
+    not be able to reach it, and so need PID and user namespaces of their own.
     """
     alone = sandbox.name == "unshare" and {"user", "pid", "mount"} <= set(sandbox.namespaces)
     key = _key(environment, modules)
@@ -183,21 +178,16 @@ def server_for(sandbox: Sandbox, environment: Mapping[str, str], modules: Sequen
             if begun is not None:
                 begun.end()
             return None
-        known = _servers.get(key)
-        if known is not None and known.is_alive:
-            return known
-        if key in _servers and known is None:
-            return None
-        _servers[key] = _tried(sandbox, dict(key[1:]), modules, begun)
+        if key not in _servers or not (_servers[key] is None or _servers[key].is_alive):
+            _servers[key] = _tried(sandbox, dict(key[1:]), modules, begun)
         return _servers[key]
 
 
 def _tried(
     sandbox: Sandbox, environment: Mapping[str, str], modules: Sequence[str], begun: ForkServer | None = None
 ) -> ForkServer | None:
-    """`begun` or a new server whose first child came up behind the sandbox, or None.
-
-    A system may allow the tool `unshare` what it forbids a Python process that makes the same calls.
+    """`begun` or a new server whose first child came up behind the sandbox, or None: a system may allow the tool
+    `unshare` what it forbids a Python process that makes the same calls.
     """
     try:
         server = begun or ForkServer(environment, modules)

@@ -1,9 +1,7 @@
-"""A process that has imported torch once and forks every child from there: ``python -m harness.sandbox.fork_server
-FD``.
+"""A process that has imported torch once and forks all children: ``python -m harness.sandbox.fork_server FD``.
 
 It is trusted and runs nothing of a candidate's: what a forked child does, it does after the sandbox stands around it.
-It learns nothing but plans (which module, where, with which descriptors), so that there is nothing in its memory that a
-child must not know. `fork_client` is the other end.
+It learns plans alone, nothing that a child must not know. `fork_client` is the other end.
 """
 
 from __future__ import annotations
@@ -20,15 +18,15 @@ import socket
 import struct
 import sys
 import traceback
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from harness.sandbox import init_process, mounts
 from harness.sandbox.descriptors import allow_descriptors
 
 MOST_DESCRIPTORS = 32
-_CLONE_FLAGS = {
-    "user": 0x10000000, "pid": 0x20000000, "mount": 0x00020000, "ipc": 0x08000000, "net": 0x40000000,
-}
+_CLONE_FLAGS = {"user": 0x10000000, "pid": 0x20000000, "mount": 0x00020000, "ipc": 0x08000000, "net": 0x40000000}
 
 
 def main() -> NoReturn:
@@ -104,20 +102,17 @@ def _take_descriptors(descriptors: list[int], numbers: list[int]) -> None:
     waiting = [fcntl.fcntl(each, fcntl.F_DUPFD, above) for each in descriptors]
     null = fcntl.fcntl(os.open(os.devnull, os.O_RDONLY), fcntl.F_DUPFD, above)
     wanted = {0: null, 1: waiting[0], 2: waiting[0], **dict(zip(numbers, waiting[1:]))}
-    for number in map(int, os.listdir("/proc/self/fd")):
-        if number < above:
-            _close(number)
+    _close(number for number in map(int, os.listdir("/proc/self/fd")) if number < above)
     for number, held in wanted.items():
         os.dup2(held, number)
     for held in {null, *waiting}:
         os.close(held)
 
 
-def _close(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:
-        pass  # the listing's own
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        with suppress(OSError):  # the listing's own
+            os.close(descriptor)
 
 
 def _take_environment(environment: dict[str, str]) -> None:
@@ -135,8 +130,7 @@ def _behind_namespaces(plan: dict[str, Any]) -> int:
     if ctypes.CDLL(None, use_errno=True).unshare(ctypes.c_int(flags)):
         code = ctypes.get_errno()
         raise OSError(code, f"unshare: {os.strerror(code)}")
-    if "user" in spaces:
-        # Root inside, the same user outside.
+    if "user" in spaces:  # root inside, the same user outside
         for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
@@ -152,9 +146,7 @@ def _behind_namespaces(plan: dict[str, Any]) -> int:
         os._exit(init_process.main(plan, _start))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Only the child is to hold what it was given, so that its end can be seen from outside.
-    for number in held:
-        _close(number)
+    _close(held)  # only the child is to hold what it was given, so that its end can be seen from outside
     _, status = os.waitpid(first, 0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code

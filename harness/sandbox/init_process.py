@@ -1,9 +1,8 @@
-"""The first process behind the sandbox: it shuts the door, starts the untrusted program, and ends with all it
-started.
+"""The first process behind the sandbox: it shuts the door, starts the untrusted program, and ends with all it started.
 
-Run by path with ``python -I -S init_process.py PLAN`` (PLAN is JSON made by `spawn`). It stays as the parent of the
-program: it adopts orphans, reports how the program died on a pipe, and kills everything when the program or
-the harness is gone (the lifeline, a pipe whose far end only the harness holds, is then closed).
+Run by path with ``python -I -S init_process.py PLAN`` (PLAN is JSON made by `spawn`). It stays as the program's parent:
+it adopts orphans, reports how the program died on a pipe, and kills everything when the program or the harness is gone
+(the lifeline, a pipe whose far end only the harness holds, is then closed).
 """
 
 from __future__ import annotations
@@ -107,14 +106,17 @@ def _watch(main_pid: int, plan: dict) -> int | None:
         os.read(wake_read, 4096)
 
 
-def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
-    """Carry out the plan. Returns the exit status for this process: 0, or 1 when the sandbox could not be built.
+def _set_signals(action: signal.Handlers) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, action)
 
-    `start(plan)` starts the program and returns its pid.
+
+def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
+    """Carry out the plan; `start(plan)` starts the program and returns its pid. Returns the exit status for this
+    process: 0, or 1 when the sandbox could not be built.
     """
     status_fd = plan["status_fd"]
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    _set_signals(signal.SIG_IGN)
     try:
         if plan["mounts"]:
             mounts.make_read_only(plan["repository"], plan["view"], own_shared_memory=plan["own_shared_memory"])
@@ -129,11 +131,9 @@ def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
     except (OSError, ValueError) as error:
         os.write(status_fd, json.dumps({"refused": str(error)}).encode())
         return 1
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    _set_signals(signal.SIG_DFL)
     main_pid = start(plan)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    _set_signals(signal.SIG_IGN)
     _let_go_of_files(plan)
     status = _watch(main_pid, plan)
     _end_all(namespaced="pid" in plan["namespaces"] and os.getpid() == 1)

@@ -1,9 +1,8 @@
 """What an untrusted process has left in a folder: reading a file of it, and deleting all of it.
 
-A pipe in a file's place would keep its reader waiting for ever, so nothing but a regular file is read. `shutil.rmtree`
-calls itself for each level, so that a thousand folders in one another end it, and with it whoever called; and it leaves
-behind what its owner has locked. Here each folder's folders are moved up to the top first, so that no path is ever
-longer than two names.
+A pipe in a file's place would keep its reader waiting for ever, so nothing but a regular file is read. A thousand
+folders in one another end `shutil.rmtree`, which calls itself for each level, and it leaves behind what its owner has
+locked. Here each folder's folders are moved up to the top first, so that no path is ever longer than two names.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -29,7 +29,9 @@ def remove_tree(top: Path | str) -> None:
         for folder in folders:
             inside = os.path.join(top, folder)
             for deeper in _emptied_of_files(inside):
-                _moved(os.path.join(inside, deeper), os.path.join(top, next(names)))
+                source = os.path.join(inside, deeper)
+                _done(os.chmod, source, _OPEN_TO_OWNER)  # to be moved, it must be its owner's to write to
+                _done(os.rename, source, os.path.join(top, next(names)))
             if not _done(os.rmdir, inside):
                 stuck.add(folder)
     _done(os.rmdir, top)
@@ -74,22 +76,14 @@ def _emptied_of_files(folder: str) -> set[str]:
     return folder_names
 
 
-def _moved(source: str, target: str) -> None:
-    _done(os.chmod, source, _OPEN_TO_OWNER)  # to be moved, it must be its owner's to write to
-    _done(os.rename, source, target)
-
-
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
 
 
 def _done(action, *arguments) -> bool:  # noqa: ANN001, ANN002  one of os's functions on paths
-    try:
+    with suppress(OSError):
         action(*arguments)
-    except OSError:
-        return False
-    return True
+        return True
+    return False

@@ -1,15 +1,16 @@
 """How much an untrusted child may take: size of files, memory, processes.
 
-Resource limits are set by `init_process` inside the child; memory and processes are held by a cgroup (version 2)
-where this process may make one. A child that has no GPU is also held to an address space, for machines without such
-groups; one that has is not, since CUDA reserves far more than it uses.
+Resource limits are set by `init_process` inside the child; memory and processes are held by a cgroup (version 2) where
+this process may make one. Without a GPU a child is also held to an address space; CUDA reserves far more than it uses.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -20,9 +21,9 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
-    rest free. `own_shared_memory` gives it a /dev/shm of its own, `own_scratch` an empty /tmp and of the user's files only
-    those that it needs, where the sandbox can.
+    """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the rest free.
+    Where the sandbox can, it has with `own_shared_memory` a /dev/shm of its own, and with `own_scratch` an empty /tmp
+    and of the user's files only those that it needs.
     """
 
     file_bytes: int
@@ -49,10 +50,9 @@ def default_limits(*, gpu: bool = True) -> ResourceLimits:
 
 
 def _machine_memory_bytes() -> int | None:
-    try:
+    with suppress(AttributeError, ValueError, OSError):
         return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 0.8)
-    except (AttributeError, ValueError, OSError):
-        return None
+    return None
 
 
 class Group:
@@ -63,8 +63,7 @@ class Group:
 
     @property
     def holds_memory(self) -> bool:
-        """Whether the kernel keeps this group to a memory limit (its controllers may not be delegated to us).
-        """
+        """Whether the kernel keeps this group to a memory limit (its controllers may not be delegated to us)."""
         return (self.path / "memory.max").exists()
 
     def limit(self, limits: ResourceLimits) -> None:
@@ -88,10 +87,8 @@ class Group:
         """Kill what is left in the group and delete it; gives up after `wait_s` seconds."""
         deadline = time.monotonic() + wait_s
         while self.path.exists():
-            try:
+            with suppress(OSError):
                 (self.path / "cgroup.kill").write_text("1")
-            except OSError:
-                pass
             try:
                 self.path.rmdir()
                 return
@@ -101,14 +98,22 @@ class Group:
                 time.sleep(0.005)
 
 
+def limited_group(limits: ResourceLimits) -> Group | None:
+    """Make an empty group that is kept to `limits`; None where none can be made, or the kernel refuses a limit."""
+    group = new_group() if sys.platform == "linux" else None
+    if group is not None:
+        try:
+            group.limit(limits)
+        except OSError:
+            group.remove()
+            return None
+    return group
+
+
 def new_group() -> Group | None:
-    """Make an empty group, one with a memory controller if there is a way; None where no group can be made.
-    """
+    """Make an empty group, one with a memory controller if there is a way; None where no group can be made."""
     without_memory = None
-    for parent in _parents():
-        group = _make(parent)
-        if group is None:
-            continue
+    for group in filter(None, map(_make, _parents())):
         if group.holds_memory:
             if without_memory is not None:
                 without_memory.remove()
@@ -125,10 +130,8 @@ def _make(parent: Path) -> Group | None:
         return None
     _sweep(parent)
     for controller in ("+memory", "+pids"):
-        try:
+        with suppress(OSError):  # not ours to delegate, or the group has processes of its own; it may be on already
             (parent / "cgroup.subtree_control").write_text(controller)
-        except OSError:
-            pass  # Not ours to delegate, or the group has processes of its own; then it may be on already.
     path = parent / f"{_GROUP_PREFIX}-{os.getpid()}-{next(_numbers)}"
     try:
         path.mkdir()
@@ -142,10 +145,8 @@ def _sweep(parent: Path) -> None:
     for left in parent.glob(f"{_GROUP_PREFIX}-*-*"):
         pid = left.name.split("-")[-2]
         if pid.isdigit() and not Path("/proc", pid).exists():
-            try:
+            with suppress(OSError):
                 left.rmdir()
-            except OSError:
-                pass
 
 
 def _parents() -> Iterator[Path]:
@@ -163,7 +164,5 @@ def _parents() -> Iterator[Path]:
         root, point = left.split()[3:5]
         inside = own[len(root):] if root != "/" and own.startswith(root) else own
         group = Path(point) / inside.strip("/")
-        yield group
-        if group != Path(point):
-            yield group.parent
+        yield from (group, group.parent) if group != Path(point) else (group,)
         return

@@ -2,7 +2,7 @@
 
 A lock can be taken by whoever can open its file, for reading too. Behind the sandbox nothing but a child's own folders
 can be opened for writing; so a file that cannot be opened for reading either is out of every candidate's reach, and
-none can keep this run, another row or another run waiting. Without a sandbox a candidate can do what its user can.
+none can keep anybody waiting. Without a sandbox a candidate can do what its user can.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ class Lock:
         return self._descriptor is not None
 
     def take(self, timeout_s: float | None = 0.0) -> bool:
-        """Whether it could be taken within `timeout_s` seconds; None waits without end. Raises OSError where the file
-        cannot be opened.
-        """
+        """Whether it could be taken within `timeout_s` (None: ever). Raises OSError where the file cannot be opened."""
         if self.is_taken:
             return True
         descriptor = opened_to_lock(self._path, self._mode)
@@ -75,16 +73,13 @@ class Lock:
 
     def holder(self) -> int | None:
         """The number of the process that has it, None where nobody has or it cannot be told."""
-        try:
+        with contextlib.suppress(OSError, ValueError), open("/proc/locks", encoding="ascii") as table:
             stat = self._path.stat()
             place = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
-            with open("/proc/locks", encoding="ascii") as table:
-                for line in table:
-                    words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF
-                    if len(words) > 5 and words[1:6:4] == ["FLOCK", place] and int(words[4]) > 0:
-                        return int(words[4])
-        except (OSError, ValueError):
-            pass
+            for line in table:
+                words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF
+                if len(words) > 5 and words[1:6:4] == ["FLOCK", place] and int(words[4]) > 0:
+                    return int(words[4])
         return None
 
 

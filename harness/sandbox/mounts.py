@@ -1,8 +1,5 @@
-"""Making the file system read-only around a child, and giving up the powers to undo it (Linux, through
-ctypes).
-
-Called by `init_process` inside the child's own mount namespace, before any untrusted code runs. Only the standard
-library: the interpreter that runs this has no site-packages.
+"""Making the file system read-only around a child, and giving up the powers to undo it (Linux, through ctypes): called
+by `init_process` inside the child's own mount namespace, before any untrusted code runs, and without site-packages.
 """
 
 from __future__ import annotations
@@ -11,6 +8,7 @@ import ctypes
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 32, 4096, 16384
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_PRIVATE = 2, 4, 8, 1 << 18
@@ -62,12 +60,10 @@ def raw_devices() -> list[str]:
     """Return the disks and the raw memory in /dev, which root may open whatever is mounted read-only."""
     paths = []
     for entry in os.scandir("/dev"):
-        try:
+        with suppress(OSError):
             disk = stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
-        except OSError:
-            continue
-        if disk or entry.name in ("mem", "kmem", "port"):
-            paths.append(entry.path)
+            if disk or entry.name in ("mem", "kmem", "port"):
+                paths.append(entry.path)
     return paths
 
 
@@ -108,15 +104,11 @@ def make_read_only(repository: str, view: Sequence[tuple[str, str]], *, own_shar
         _mount("/dev/null", device, None, _MS_BIND)
     own_mounts = {path for path, _ in mount_points()}
     if "/dev" in own_mounts and ("/dev/shm" in own_mounts or not os.path.isdir("/dev/shm")):
-        try:
+        with suppress(OSError):
             _remount("/dev", _MS_RDONLY)  # root could leave files there; devices are written to as before
-        except OSError:
-            pass
     if own_shared_memory and os.path.isdir("/dev/shm"):
-        try:
+        with suppress(OSError):  # a kernel that grants no such mount: then it is the machine's
             _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={SCRATCH_BYTES}")
-        except OSError:
-            pass  # a kernel that grants no such mount: then it is the machine's
 
 
 def _make_place(path: str, fd: int) -> None:
@@ -131,10 +123,8 @@ def _make_place(path: str, fd: int) -> None:
 
 
 def protect_kernel_settings() -> None:
-    """Make everything in /proc read-only that is no process's.
-
-    Who is root outside owns the machine's settings there, and needs no power to change them: what to run when a program
-    crashes, say. Raises OSError where the settings stay writable.
+    """Make everything in /proc read-only that is no process's: who is root outside owns the machine's settings there,
+    and needs no power to change them. Raises OSError where the settings stay writable.
     """
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() or entry.is_symlink():
@@ -149,9 +139,7 @@ def protect_kernel_settings() -> None:
 
 
 def give_up_powers() -> None:
-    """Empty the capability bounding set and forbid new privileges, for this process's children from their
-    exec on.
-    """
+    """Empty the capability bounding set and forbid new privileges, for this process's children from their exec on."""
     for capability in range(64):
         if not _prctl(_PR_CAPBSET_DROP, capability):
             break
@@ -159,16 +147,11 @@ def give_up_powers() -> None:
 
 
 def forbid_user_namespaces() -> None:
-    """Let nobody in this user namespace make another, where this process may say so.
-
-    In one of its own a process has every power again over what it makes there; and a machine has only so many of them,
-    which one child that keeps all would take from every other that is to be started.
+    """Let nobody in this user namespace make another, where this process may say so: in one of its own a process has
+    every power again over what it makes there, and one child could keep all that a machine has.
     """
-    try:
-        with open("/proc/sys/user/max_user_namespaces", "w", encoding="ascii") as file:
-            file.write("0")
-    except OSError:
-        pass  # bubblewrap leaves its child no power to
+    with suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w", encoding="ascii") as file:
+        file.write("0")  # bubblewrap leaves its child no power to
 
 
 def drop_capabilities() -> None:
@@ -192,9 +175,7 @@ def mount_proc() -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent dies, and closed to the eyes of its
-    children.
-    """
+    """Make this process the parent of each descendant whose own parent dies, and closed to the eyes of its children."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_DUMPABLE, 0)
 

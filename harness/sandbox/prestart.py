@@ -1,7 +1,4 @@
-"""The process that builders and workers are forked from, started before anybody asks for it.
-
-PyTorch takes seconds to import, and so a command begins with it in both processes at once.
-"""
+"""The process that builders and workers are forked from, started early: PyTorch takes seconds to import."""
 
 from __future__ import annotations
 
@@ -33,9 +30,7 @@ def prestart() -> None:
 
 
 def import_ahead() -> None:
-    """Start the process where there is a PyTorch, but try no sandbox for it yet: for a command that may yet find that
-    it has nothing to run.
-    """
+    """Start the process where there is a PyTorch, and try no sandbox yet: a command may still find nothing to run."""
     if find_spec("torch"):
         environment = _environment()
         _in_thread(lambda: _begun(environment))
@@ -58,10 +53,8 @@ def _in_thread(work: Callable[[], object]) -> None:
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Meanwhile nobody looks for garbage, and nobody ever looks through what is there at the end: for the imports of a
-    process of the harness's own.
-
-    A fifth of what it takes to import PyTorch and all this goes into looking through it again and again. Where PyTorch
-    is there already, so may be what an earlier run has left: that is still to be found.
+    process of the harness's own, of which a fifth goes into that. Where PyTorch is there already, so may be what an
+    earlier run has left: that is still to be found.
     """
     if "torch" in sys.modules:
         yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import suppress
 
 
 def parents() -> dict[int, int]:
@@ -55,28 +56,22 @@ def core_time_ns(pids: Iterable[int]) -> int:
     """How long all threads of these processes together have had a core so far; nothing for those that are gone."""
     total_ns = 0
     for pid in pids:
-        try:
+        with suppress(OSError, ValueError, IndexError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
                     total_ns += int(file.read().split()[0])
-        except (OSError, ValueError, IndexError):
-            continue
     return total_ns
 
 
 def holds_open(pid: int, begins: str) -> bool:
     """Whether a process has a file open whose path begins so; not where nobody may look."""
-    try:
-        return any(
-            os.readlink(f"/proc/{pid}/fd/{number}").startswith(begins) for number in os.listdir(f"/proc/{pid}/fd")
-        )
-    except OSError:
-        return False
+    with suppress(OSError):
+        folder = f"/proc/{pid}/fd"
+        return any(os.readlink(f"{folder}/{number}").startswith(begins) for number in os.listdir(folder))
+    return False
 
 
 def kill(pid: int) -> None:
     """Send SIGKILL; a process that is already gone is no error."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-    except (ProcessLookupError, PermissionError):
-        pass

@@ -1,7 +1,5 @@
-"""The strongest sandbox this machine allows, found by a trial of the real thing, once per process.
-
-In order: bubblewrap, `unshare` with as many namespaces as the kernel grants, a process group alone. What the
-sandbox had is part of each record (`Sandbox.text`).
+"""The strongest sandbox this machine allows, found by a trial of the real thing, once per process. In order:
+bubblewrap, `unshare` with as many namespaces as the kernel grants, a process group alone.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.sandbox.limits import default_limits, new_group
+from harness.sandbox.limits import default_limits, limited_group
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH_BYTES, WRITE, raw_devices
 from harness.sandbox.visible_files import view_for
 
@@ -44,26 +42,20 @@ class Sandbox:
     @property
     def text(self) -> str:
         """The sandbox in words, for a record's `sandbox` field."""
-        parts = [self.name]
-        if self.namespaces:
-            parts[0] += f": {','.join(self.namespaces)}"
-        if self.read_only_repository:
-            parts.append("repository read-only")
-        parts.append("neighbours hidden" if self.hides_neighbours else "neighbours readable")
-        parts.append("cgroup" if self.cgroup else "no memory limit")
-        return "; ".join(parts)
+        return "; ".join([
+            f"{self.name}: {','.join(self.namespaces)}" if self.namespaces else self.name,
+            *(["repository read-only"] if self.read_only_repository else []),
+            "neighbours hidden" if self.hides_neighbours else "neighbours readable",
+            "cgroup" if self.cgroup else "no memory limit",
+        ])
 
     @property
     def mounts_from_inside(self) -> bool:
         """Whether `init_process` has to make the file system read-only (bubblewrap has done it before)."""
         return self.name == "unshare" and self.read_only_repository
 
-    def command(
-        self, repository: Path, view: Sequence[tuple[str, str]], own_shared_memory: bool = False
-    ) -> list[str]:
-        """Return the words to put before a command line so that it runs behind this sandbox; `mounts.make_read_only`
-        says what the arguments mean.
-        """
+    def command(self, repository: Path, view: Sequence[tuple[str, str]], own_shared_memory: bool = False) -> list[str]:
+        """Return the words before a command line so that it runs behind this sandbox (see `mounts.make_read_only`)."""
         if self.name == "bubblewrap":
             covers = [word for path in raw_devices() for word in ("--dev-bind", "/dev/null", path)]
             steps = [word for kind, path in view for word in _bubblewraps(kind, path)]
@@ -147,14 +139,11 @@ def _candidates(cgroup: bool) -> list[Sandbox]:
 
 
 def _cgroup_holds_memory() -> bool:
-    group = new_group() if sys.platform == "linux" else None
+    group = limited_group(default_limits())
     if group is None:
         return False
     try:
-        group.limit(default_limits())
         return group.holds_memory
-    except OSError:
-        return False
     finally:
         group.remove()
 
@@ -195,8 +184,7 @@ def _passes_trial(sandbox: Sandbox) -> bool:
         try:
             trial = subprocess.run(
                 [*sandbox.command(repository, view), *init_command(plan)], cwd=repository, stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read),
-                check=False,
+                capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read), check=False,
             )
             seen = json.loads(trial.stdout)
         except (OSError, subprocess.TimeoutExpired, ValueError):

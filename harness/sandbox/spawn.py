@@ -1,8 +1,5 @@
-"""Starting an untrusted module behind the sandbox, and ending it with everything it started.
-
-`spawn` runs ``python -m MODULE CHANNEL_FD ARGUMENTS`` with the repository as its folder and hands back a
-`Child`: a channel of frames, the tail of what it printed, how it died, and `kill`. Where modules are named that every
-child imports anyway, it is forked from a process that has done so. What the frames say is left to the caller.
+"""Starting an untrusted module behind the sandbox, and ending it with everything it started. `spawn` hands back a
+`Child`: a channel of frames, what it printed, how it died, and `kill`. What the frames say is the caller's.
 """
 
 from __future__ import annotations
@@ -13,11 +10,11 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,7 @@ from harness.protocol.frames import Channel, channel_pair
 from harness.sandbox import processes
 from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.fork_client import ForkedProcess, server_for
-from harness.sandbox.limits import Group, ResourceLimits, new_group
+from harness.sandbox.limits import Group, ResourceLimits, limited_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.sandbox_choice import Sandbox, init_command, strongest_sandbox
 from harness.sandbox.visible_files import view_for
@@ -37,8 +34,7 @@ HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 64 * 1024
 _READ_BYTES = 1 << 20
 _PAUSE_S = 0.001
-# Linux's F_SETPIPE_SZ.
-_SET_PIPE_SIZE = 1031
+_SET_PIPE_SIZE = 1031  # Linux's F_SETPIPE_SZ
 _living: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
@@ -47,11 +43,9 @@ class Child:
 
     def __init__(
         self, process: subprocess.Popen | ForkedProcess, channel: Channel, sandbox: Sandbox, limits: ResourceLimits,
-        group: Group | None,
-        status_fd: int, lifeline_fd: int,
+        group: Group | None, status_fd: int, lifeline_fd: int,
     ) -> None:
-        self.channel = channel
-        self.sandbox = sandbox
+        self.channel, self.sandbox = channel, sandbox
         self.has_greeted = False  # whether whoever started it has received its first frame already
         self._process, self._limits, self._group = process, limits, group
         self._output = _OutputTail(os.dup(process.stdout.fileno()))
@@ -60,8 +54,7 @@ class Child:
         # The only write end: closing it, or the end of this process, ends everything behind the sandbox.
         self._lifeline = os.fdopen(lifeline_fd, "wb", buffering=0)
         self._report: dict | None = None
-        self._killed = self._ended_by_us = False
-        self._out_of_memory = False
+        self._killed = self._ended_by_us = self._out_of_memory = False
         self._lock = threading.RLock()
         _living.add(self)
 
@@ -98,10 +91,8 @@ class Child:
         if self._report is None:
             self._report = {}
             if not self._status.closed and select.select([self._status], [], [], 0)[0]:
-                try:
+                with suppress(ValueError):
                     self._report = json.loads(self._status.read(65536) or b"{}")
-                except ValueError:
-                    pass
         if "status" in self._report:
             return os.waitstatus_to_exitcode(self._report["status"])
         if self._ended_by_us:
@@ -137,10 +128,8 @@ class Child:
         return f"killed by {name}"
 
     def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
-        """End it and everything it started, at once; safe to call again and after its end.
-
-        `meanwhile` is called while it goes, which takes a tenth of a second where a GPU's context is taken apart; not
-        where it has ended already.
+        """End it and everything it started, at once; safe to call again and after its end. While it goes, which takes a
+        tenth of a second where a GPU's context is taken apart, `meanwhile` is called.
         """
         with self._lock:
             if self._killed:
@@ -182,10 +171,8 @@ class Child:
     def _kill_group(self) -> None:
         for pid in [*processes.descendants(self.pid), self.pid]:
             processes.kill(pid)
-        try:
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
         self._ends_within(_END_TIMEOUT_S)
 
     def _ends_within(self, timeout_s: float) -> bool:
@@ -197,10 +184,8 @@ class Child:
         return True
 
     def _close_lifeline(self) -> None:
-        try:
+        with suppress(OSError):
             self._lifeline.close()
-        except OSError:
-            pass
 
 
 @atexit.register
@@ -216,12 +201,12 @@ def spawn(
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `sandbox` (default: the best there is).
 
-    `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write below
-    `private` and `writable` (existing folders) only, and into a /tmp of its own where `limits` say so: of the machine's
-    files it then sees the system's, those folders, the interpreter's, what `environment` names and `readable`, and of the
-    folders in `hidden` nothing else wherever they lie (see `view`). It holds the file descriptors in `inherit` under their
-    own numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the sandbox
-    allows it. Raises OSError when no process can be started.
+    Its folder is the repository. `environment` should come from `scrubbed`; the places of `private_places` are added to
+    it. The child may write below `private` and `writable` (existing folders) only, and into a /tmp of its own where
+    `limits` say so: of the machine's files it then sees the system's, those folders, the interpreter's, what
+    `environment` names and `readable`, and of the folders in `hidden` nothing else (see `view`). It holds the
+    descriptors in `inherit` under their own numbers. Modules `preloaded` are imported once, and all children that name
+    the same are forked from there, where the sandbox allows it. Raises OSError when no process can be started.
     """
     sandbox = strongest_sandbox() if sandbox is None else sandbox
     private, repository = private.resolve(), repository.resolve()
@@ -238,17 +223,16 @@ def spawn(
     lifeline_read, lifeline_write = os.pipe()
     plan = {
         "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(repository),
-        "view": view, "file_bytes": limits.file_bytes, "processes": limits.processes, "address_bytes": limits.address_bytes,
-        "own_shared_memory": limits.own_shared_memory,
+        "view": view, "file_bytes": limits.file_bytes, "processes": limits.processes,
+        "address_bytes": limits.address_bytes, "own_shared_memory": limits.own_shared_memory,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
-        "program_fds": [far.fileno(), *inherit],
+        "program_fds": [far.fileno(), *inherit], "module": module, "arguments": [str(far.fileno()), *arguments],
         "command": python_of(module, str(far.fileno()), *arguments, repository=repository),
-        "module": module, "arguments": [str(far.fileno()), *arguments],
     }
     descriptors = (far.fileno(), *inherit, status_write, lifeline_read)
     group = None
     try:
-        group = _limited_group(limits)
+        group = limited_group(limits)
         process = _forked(sandbox, plan, {**places, **environment}, descriptors, group, preloaded)
         if process is None:
             process = subprocess.Popen(
@@ -275,38 +259,21 @@ def _forked(
     group: Group | None, preloaded: Sequence[str],
 ) -> ForkedProcess | None:
     server = server_for(sandbox, environment, preloaded) if preloaded else None
-    if server is None:
-        return None
-    try:
-        return server.fork(plan, environment, descriptors, str(group.path) if group else None)
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _limited_group(limits: ResourceLimits) -> Group | None:
-    group = new_group() if sys.platform == "linux" else None
-    if group is not None:
-        try:
-            group.limit(limits)
-        except OSError:
-            group.remove()
-            return None
-    return group
+    with suppress(OSError, ValueError, KeyError):
+        return server.fork(plan, environment, descriptors, str(group.path) if group else None) if server else None
+    return None
 
 
 def _joining(group: Group | None) -> list[str]:
     """Return words that put the process into its group before anything else runs in it."""
-    if group is None:
-        return []
     script = 'echo 0 > "$0/cgroup.procs" || exit 125; exec "$@"'
-    return ["/bin/sh", "-c", script, str(group.path)]
-
-
-# What a child printed, kept small: the first and the last kilobytes of a stream that may be endless.
+    return [] if group is None else ["/bin/sh", "-c", script, str(group.path)]
 
 
 class _OutputTail:
-    """Drains a file descriptor in a daemon thread, so that the writer never blocks and nothing grows."""
+    """The first and the last kilobytes of what a child prints, which may be endless: read in a daemon thread, so that
+    the writer never blocks.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -353,9 +320,7 @@ class _OutputTail:
 
 def _widen(fd: int) -> None:
     """Let a pipe hold as much as one read takes: a chatty program then waits less often for this thread's turn."""
-    try:
+    with suppress(ImportError, OSError):
         import fcntl
 
         fcntl.fcntl(fd, _SET_PIPE_SIZE, _READ_BYTES)
-    except (ImportError, OSError):
-        pass

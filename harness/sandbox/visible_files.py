@@ -1,8 +1,8 @@
 """What a child sees of the machine's files: the system, the interpreter and its packages, and what it was given.
 
-Of the root's folders those that make a system are seen, and every other one is covered: homes, disks, /tmp, /var, whatever
-a machine has. In what is covered only what is named is shown again. What belongs to the user is covered wherever else it
-lies: the project, the shipped files, the cache. `view` says in which order; `mounts` or bubblewrap carries it out.
+Of the root's folders those that make a system are seen, and every other one is covered, but for what is named in it.
+What belongs to the user is covered wherever else it lies: the project, the shipped files, the cache. `view` says in
+which order; `mounts` or bubblewrap carries it out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,9 +69,7 @@ def view(covered: Iterable[str], shown: Iterable[str], writable: Iterable[str]) 
 
 
 def view_for(repository: Path, shown: Sequence[str], writable: Sequence[str], hidden: Iterable[str] = ()) -> list[Step]:
-    """What a child sees that imports from `repository`: the machine, what is `shown`, and nothing else of what is
-    `hidden` or anybody's.
-    """
+    """What a child sees that imports from `repository`: the machine, what is `shown`, and else nothing `hidden`."""
     packages = [str(REPOSITORY / "harness"), *([] if repository == REPOSITORY else [str(repository)])]
     return view([*users_places(), *filter(_may_be_covered, map(os.path.realpath, hidden))],
                 [*machine_places(), *packages, *shown], writable)
@@ -78,18 +77,14 @@ def view_for(repository: Path, shown: Sequence[str], writable: Sequence[str], hi
 
 def users_places() -> list[str]:
     """The folders of which a child sees nothing but what it was given."""
-    home = os.path.expanduser("~")
-    named = [home, os.path.join(home, ".local"), tempfile.gettempdir(), SHIPPED, *([] if IS_INSTALLED else [REPOSITORY])]
-    named += [place / room for place in (SHIPPED, own("")) for room in _ROOMS]
-    here = project()
-    named += [here] if here is not None else []
-    return [*_folders_of_root(), *filter(_may_be_covered, map(os.path.realpath, named))]
-
-
-def _folders_of_root() -> list[str]:
+    home, here = os.path.expanduser("~"), project()
     with os.scandir("/") as entries:
-        folders = [os.path.realpath(each.path) for each in entries if each.name not in SYSTEM and each.is_dir()]
-    return list(filter(_may_be_covered, folders))
+        named = [each.path for each in entries if each.name not in SYSTEM and each.is_dir()]
+    named += [home, os.path.join(home, ".local"), tempfile.gettempdir(), SHIPPED]
+    named += [] if IS_INSTALLED else [REPOSITORY]
+    named += [place / room for place in (SHIPPED, own("")) for room in _ROOMS]
+    named += [here] if here is not None else []
+    return list(filter(_may_be_covered, map(os.path.realpath, named)))
 
 
 def _may_be_covered(folder: str) -> bool:
@@ -139,11 +134,8 @@ def _loaders_folders() -> list[str]:
     """The folders of libraries that the dynamic loader's settings name."""
     folders = []
     for settings in ("/etc/ld.so.conf", *glob.glob("/etc/ld.so.conf.d/*.conf")):
-        try:
-            with open(settings, encoding="utf-8", errors="replace") as file:
-                folders += [line for each in file if (line := each.strip()).startswith("/")]
-        except OSError:
-            continue
+        with suppress(OSError), open(settings, encoding="utf-8", errors="replace") as file:
+            folders += [line for each in file if (line := each.strip()).startswith("/")]
     return folders
 
 

@@ -1,5 +1,5 @@
 """`python -m harness.worker FD ARENA_FD OPENED MODULE…`: import the modules, and serve the judge's commands until it
-says stop or goes away. Where OPENED is "cuda", the GPU is opened meanwhile; else nothing is.
+goes away. Where OPENED is "cuda", the GPU is opened meanwhile; else nothing is.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class Worker:
             commands[command["op"]](command)
 
     def _open_device(self, command: dict[str, Any]) -> None:
-        """Make the context of a GPU already, in a process that knows nothing of a candidate yet and waits for its turn.
-        """
+        """Make the context of a GPU already, in a process that knows of no candidate yet and waits for its turn."""
         import torch
 
         if command["device"] == "cuda":
@@ -89,10 +88,8 @@ class Worker:
     def _prepare(self, command: dict[str, Any]) -> None:
         from harness.worker.launch_slots import CpuSlots, CudaSlots
 
-        if command["device"] == "cpu":
-            self._slots = CpuSlots(self._arena, command, self._channel)
-        else:
-            self._slots = CudaSlots(self._arena, command)
+        on_cpu = command["device"] == "cpu"
+        self._slots = CpuSlots(self._arena, command, self._channel) if on_cpu else CudaSlots(self._arena, command)
         self._say({"prepared": str(self._slots.device), "timer": self._slots.stopwatch.name})
 
     def _load(self, command: dict[str, Any]) -> None:
@@ -172,10 +169,9 @@ class Worker:
         """Names and forms of the parameters and buffers; these by name, or None where they are not formed as the reference's."""
         from harness.protocol.layout import TensorSpec, dtype_name
 
-        state = {
-            name: tensor for name, tensor in self._model.state_dict().items()
-            if isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor)
-        }
+        is_lazy = torch.nn.parameter.is_lazy
+        named = self._model.state_dict().items()
+        state = {name: each for name, each in named if isinstance(each, torch.Tensor) and not is_lazy(each)}
         forms = {name: [dtype_name(tensor.dtype), list(tensor.shape)] for name, tensor in state.items()}
         wanted = {name: TensorSpec.from_json(body) for name, body in self._load_command["state_specs"].items()}
         alike = forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}
@@ -206,25 +202,21 @@ class Worker:
         is_eager = command.get("model") == "reference"
         launcher = self._reference if is_eager else self._launcher
         with self._broken_by_what_it_raises():
+            synchronised = command["synchronised"]
             with strictly() if is_eager else nullcontext():
-                reports, laps, host_us = launcher.queue(
-                    command["first"], command["inputs"], synchronised=command["synchronised"]
-                )
+                reports, laps, host_us = launcher.queue(command["first"], command["inputs"], synchronised=synchronised)
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)
-        for report, time_us in zip(reports, times_us):
-            report["time_us"] = time_us
-        for report, time_us in zip(reports, forward_us):
-            report["forward_us"] = time_us
+        for name, found_us in (("time_us", times_us), ("forward_us", forward_us)):
+            for report, time_us in zip(reports, found_us):
+                report[name] = time_us
         self._say({"launched": reports, "end_to_end_us": host_us})
 
     def _profile(self, command: dict[str, Any]) -> None:
         from harness.worker.profiler import profiled_launch
 
         with self._broken_by_what_it_raises():
-            listing = profiled_launch(
-                self._slots, self._launcher, self._called, command["first"], command["inputs"][0]
-            )
+            listing = profiled_launch(self._slots, self._launcher, self._called, command["first"], command["inputs"][0])
         self._say({"profiled": listing})
 
     def _repeat(self, command: dict[str, Any]) -> None:
@@ -244,7 +236,7 @@ class Worker:
 
     @contextmanager
     def _broken_by_what_it_raises(self) -> Iterator[None]:
-        """Where an exception leaves it, the device's context is beyond repair (an illegal access, say): say so and leave."""
+        """Where an exception leaves it, the device's context is beyond repair (an illegal access): say so and exit."""
         from harness.worker.model import describe
 
         try:

@@ -1,8 +1,6 @@
-"""Whether Python was asked for the address of a function, or for a way to one, since the candidate came: on a CPU an extension
-that is handed such an address calls what nobody sees, and takes no name from elsewhere for it.
-
-So does one that takes a name which anybody may take, from a library of the candidate's own that came by another way than its
-build. Such a library is seen by its code, which the system lists whoever has loaded it.
+"""Whether Python was asked for the address of a function, or for a way to one, since the candidate came: on a CPU an
+extension that is handed one calls what nobody sees. So does one that takes a name which anybody may take from a library
+of the candidate's own that its build did not make; that is seen by its code, which the system lists.
 """
 
 from __future__ import annotations

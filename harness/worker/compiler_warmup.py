@@ -1,8 +1,6 @@
-"""What torch.compile's process has behind it when its turn comes: imports, and the keys of the compiler's own cache.
-
-Whether a kernel is in that cache is asked with a hash of PyTorch's sources and one of Triton's library of 400 MB, which
-a first call would wait for; each is computed once in a process. Where PyTorch or the cache lies in a folder whose
-name has a blank, the C++ compiler would not find its files: that is mended here.
+"""What torch.compile's process has behind it when its turn comes: imports, and the keys of the compiler's own cache,
+which are hashes of PyTorch's sources and of Triton's library of 400 MB, each computed once in a process. Where PyTorch
+or the cache lies in a folder whose name has a blank, the C++ compiler would not find its files: that is mended here.
 """
 
 from __future__ import annotations

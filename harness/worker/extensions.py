@@ -1,8 +1,6 @@
-"""Stand-ins for `load_inline` and `load` that open what the builder produced and compile nothing.
-
-The manifest maps the content key of each call to one shared object, whose hash the judge verified before this
-process started. A call that it does not have is kept as asked for: the judge may have it built, and start another
-process that finds it.
+"""Stand-ins for `load_inline` and `load` that open what the builder produced and compile nothing. The manifest maps the
+content key of each call to one shared object, whose hash the judge verified before this process started. A call that it
+does not have is kept as asked for: the judge may have it built, and start another process that finds it.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -63,9 +62,8 @@ def install(
     may_ask: bool = False,
 ) -> None:
     """Replace the two compile calls of a candidate that lies in `folder`. `manifest[key]` holds module_name, path and
-    is_python_module; `refused` are the keys of calls that no compiler takes.
-
-    Where it `may_ask`, a call with another key is kept for `asked`, and what it returns is of no use; else it raises.
+    is_python_module; `refused` are the keys of calls that no compiler takes. Where it `may_ask`, a call with another
+    key is kept for `asked`, and what it returns is of no use; else it raises.
     """
     for kind in ("load_inline", "load"):
         setattr(cpp_extension, kind, _loader(kind, manifest, folder, refused, may_ask=may_ask))
@@ -86,7 +84,7 @@ def _loader(
     opened: dict[str, Any] = {}
 
     def open_built(*positional: Any, **named: Any) -> Any:
-        arguments = _bind(original, positional, named)
+        arguments = dict(inspect.signature(original).bind(*positional, **named).arguments)
         key, call = extension_key(kind, arguments, folder), f"{kind}(name={arguments.get('name')!r})"
         if key in refused:
             raise NotBuilt(f"{call} could not be built")
@@ -112,12 +110,6 @@ def _keep_asked(key: str, kind: str, arguments: dict[str, Any]) -> bool:
         return False
     _asked[key] = call
     return True
-
-
-def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]) -> dict[str, Any]:
-    import inspect
-
-    return dict(inspect.signature(function).bind(*positional, **named).arguments)
 
 
 def _open(entry: dict[str, Any], asked_name: Any = None) -> ModuleType | None:
@@ -171,9 +163,7 @@ def remember_operators(before: set[str]) -> None:
 
 
 def remember(module: ModuleType, memory: Collection[range] = ()) -> None:
-    """Take the functions that `module` and the modules inside it have for those of an extension, whose code lies in `memory`
-    where that is known.
-    """
+    """Take the functions of `module` and those inside it for an extension's, whose code lies in `memory` if known."""
     waiting, seen = [module], set()
     while waiting:
         current = waiting.pop()
@@ -199,9 +189,7 @@ def _is_code_in(function: BuiltinFunctionType, memory: Collection[range]) -> boo
 def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:
     """Whether `function` was made for `module`, which may hold others' too: bound to it or to pybind11's record."""
     bound_to = function.__self__
-    if bound_to is module:
-        return True
-    return function.__module__ == module.__name__ and _is_pybinds(bound_to)
+    return bound_to is module or (function.__module__ == module.__name__ and _is_pybinds(bound_to))
 
 
 def _is_pybinds(bound_to: Any) -> bool:

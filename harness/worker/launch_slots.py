@@ -1,8 +1,6 @@
-"""Where launches happen: slots on a GPU, or on a CPU, alike to the loop that uses them.
-
-They wait for a launch's turn, bring its inputs into its slot, make the cache cold and keep the time. On a GPU
-all of that is queued in stream order behind words of host memory that the judge releases; on a CPU it happens
-at once, and the turn is a frame.
+"""Where launches happen: slots on a GPU, or on a CPU, alike to the loop that uses them. They wait for a launch's turn,
+bring its inputs into its slot, make the cache cold and keep the time. On a GPU all of that is queued in stream order
+behind words of host memory that the judge releases; on a CPU it happens at once, and the turn is a frame.
 """
 
 from __future__ import annotations
@@ -194,8 +192,7 @@ class CpuSlots(_Slots):
     def __init__(self, arena: Arena, command: dict[str, Any], channel: Channel) -> None:
         self.device = torch.device("cpu")
         # Not where they are as many: to set them has MKL start threads within threads, which the judge's calls do not
-        # pay
-        # for. Attention took 3.9 ms in a worker on two cores, where it takes 2.5.
+        # pay for. Attention took 3.9 ms in a worker on two cores, where it takes 2.5.
         if torch.get_num_threads() != command["threads"]:
             torch.set_num_threads(command["threads"])
         self._heap = SteadyHeap()
@@ -214,11 +211,12 @@ class CpuSlots(_Slots):
     def set_filled_bytes(self, size_bytes: int) -> None:
         """Nothing to note: the judge fills the slots itself."""
 
-    def count_mail(self) -> None:
-        """The judge waits for frames themselves."""
+    def _nothing(self) -> None:
+        """The judge waits for frames themselves, nothing is queued or recorded, a call is over when it returns, there
+        are no streams, and the system's allocator gives back large blocks at once.
+        """
 
-    def before_queue(self) -> None:
-        """Nothing is queued on a CPU."""
+    count_mail = before_queue = close_window = restore_stream = release_memory = synchronize = _nothing
 
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:
         """The system's allocator leaves no room behind a block: what writes there breaks the heap."""
@@ -237,21 +235,9 @@ class CpuSlots(_Slots):
         while self._flags.window < sequence:
             _sleep(_WINDOW_POLL_S)
 
-    def close_window(self) -> None:
-        """A CPU's launches are not recorded."""
-
     def signal_end(self, sequence: int) -> None:
         self._channel.send({"turn": sequence})
 
     def fill_and_flush(self, index: int) -> None:
         self._cache_flush.run(self._word)
         self._channel.send({"flushed": self._turn})
-
-    def restore_stream(self) -> None:
-        """A CPU has no streams."""
-
-    def release_memory(self) -> None:
-        """The system's allocator gives back large blocks at once."""
-
-    def synchronize(self) -> None:
-        """A CPU call is over when it returns."""

@@ -37,9 +37,7 @@ class Layout:
 
     def fault_of(self, result: Any, slots: CudaSlots | CpuSlots, index: int) -> dict[str, Any] | None:
         """What is wrong with the form of what launch `index` returned."""
-        return outputs.fault_of(
-            result, self.shape, self.outputs, self.strides, slots.device, slots.slot_range(index)
-        )
+        return outputs.fault_of(result, self.shape, self.outputs, self.strides, slots.device, slots.slot_range(index))
 
     def in_order(self, result: Any) -> Any:
         """`result` with its outputs copied to the reference's order, where they lie in another."""
@@ -58,11 +56,11 @@ class Launcher:
     def queue(
         self, first: int, skeletons: list[Any], *, synchronised: bool = False
     ) -> tuple[list[dict[str, Any]], list[Any], float]:
-        """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
+        """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch, which has a
+        whole call for a queue of one alone, where the device is waited for before and after it).
 
-        With `synchronised` the device is waited for within each call, as a model may do by itself. A forward that raises
-        ends the queue there: its report holds the exception. The host's time is that of one whole call only for a queue of
-        one, where the device is waited for before and after it.
+        With `synchronised` the device is waited for within each call, as a model may do by itself. A forward that
+        raises ends the queue there: its report holds the exception.
         """
         slots, reports, laps, host_us = self._slots, [], [], 0.0
         halves = self._forward_laps = []
@@ -104,10 +102,7 @@ class Launcher:
         return reports, laps, host_us
 
     def finish(self, laps: list[Any]) -> tuple[list[float], list[float]]:
-        """Wait for the device and return the times of the laps in µs, and those of their forward passes.
-
-        The second list is empty unless each call had a backward pass too.
-        """
+        """Wait for the device; the laps' times in µs, and of their forward passes where each had a backward one."""
         self._slots.synchronize()
         read = self._slots.stopwatch.microseconds
         halves = self._forward_laps if len(self._forward_laps) == len(laps) else []

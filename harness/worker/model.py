@@ -1,6 +1,4 @@
-"""The models of a worker: a candidate's `ModelNew` and the problem's own `Model` constructed, the second run as strictly as in
-the judge's process, and what went wrong in them described without our frames.
-"""
+"""The models of a worker, a candidate's and the problem's own, and what went wrong in them without our frames."""
 
 from __future__ import annotations
 
@@ -34,10 +32,7 @@ _set_cublas = torch._C._set_cublas_allow_tf32
 def construct(
     module: ModuleType, arguments: list[Any], seed: int, device: torch.device, *, by_name: bool = False
 ) -> torch.nn.Module:
-    """`ModelNew(*arguments)` on `device`, made under `seed` as the reference is.
-
-    With `by_name` the arguments are `[positional], {named}`.
-    """
+    """`ModelNew` on `device`, made under `seed` as the reference is; `arguments` as in `call_form.called`."""
     torch.manual_seed(seed)
     with parallel_draws.entered():
         made = called(module.ModelNew, arguments, by_name)
@@ -91,31 +86,22 @@ def _read(flag: Any) -> Any:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """A frame's worth of words on an exception: its type, message, and place in the candidate.
-
-    Of what Triton's interpreter raises, its cause in the kernel.
-    """
+    """A frame's worth of words on an exception, or on its cause in the kernel where Triton's interpreter raised it."""
     in_kernel = type(error).__name__ == "InterpreterError" and error.__cause__ is not None
     error = error.__cause__ if in_kernel else error
     frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
+        frame for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_HERE) and "<frozen importlib" not in frame.filename
     ]
     theirs = [frame for frame in frames if not frame.filename.startswith((_TORCH, _STDLIB))]
+    message = str(error)
+    lines = message.strip().splitlines()
     return {
         "type": type(error).__name__,
-        "message": _short(str(error)),
+        "message": lines[0][:400] if lines else "",
         "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "",
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "in_kernel": in_kernel,
         # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.
-        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(
-            error
-        ),
+        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in message,
     }
-
-
-def _short(text: str) -> str:
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[0][:400] if lines else ""

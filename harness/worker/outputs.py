@@ -1,9 +1,8 @@
 """Taking what `forward` returned: gates on its form, a copy into the outbox, and 0xFF over the storage it gave.
 
-The gates look at the form only; values are the judge's to judge. Overwriting makes stale memory visible: a
-candidate that hands back an old buffer unwritten hands back NaN. An output that is dense in another order of its
-dimensions than the reference's (channels_last, say) is right; its copy to that order is a part of the call. On a GPU a
-guard behind the outputs shows what was written past their ends.
+Values are the judge's to judge. Overwriting makes stale memory visible: a candidate that hands back an old buffer
+unwritten hands back NaN. An output that is dense in another order of dimensions than the reference's (channels_last,
+say) is right; its copy to that order is a part of the call. On a GPU a guard shows what was written past outputs' ends.
 """
 
 from __future__ import annotations
@@ -22,27 +21,19 @@ _OVERWRITE = 0xFF
 BLOCK_BYTES = 512
 PATTERN = 0xA5
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_copy = torch.Tensor.copy_
-_detach = torch.Tensor.detach
-_empty = torch.empty
-_empty_strided = torch.empty_strided
-_storage = torch.Tensor.untyped_storage
-_nbytes = torch.UntypedStorage.nbytes
-_data_ptr = torch.UntypedStorage.data_ptr
-_offset = torch.Tensor.storage_offset
-_stats = torch.cuda.memory_stats_as_nested_dict
-_memset = ctypes.memset
-_fill_bytes = cuda_driver.fill_bytes
+_copy, _detach, _empty, _empty_strided = torch.Tensor.copy_, torch.Tensor.detach, torch.empty, torch.empty_strided
+_storage, _offset = torch.Tensor.untyped_storage, torch.Tensor.storage_offset
+_nbytes, _data_ptr = torch.UntypedStorage.nbytes, torch.UntypedStorage.data_ptr
+_stats, _memset, _fill_bytes = torch.cuda.memory_stats_as_nested_dict, ctypes.memset, cuda_driver.fill_bytes
 
 
 def fault_of(
     result: Any, shape: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None], device: torch.device,
     slot: range,
 ) -> dict | None:
-    """What is wrong with the form of a result, as {"code", "detail"}, or None.
-
-    `shape` is the reference's structure, `specs` and `strides` its tensors (None where its own has no layout to match, or is
-    computed when it is read); `slot` the addresses of the inputs.
+    """What is wrong with the form of a result, as {"code", "detail"}, or None. `shape` is the reference's structure,
+    `specs` and `strides` its tensors (None where its own has no layout to match, or is computed when it is read);
+    `slot` the addresses of the inputs.
     """
     try:
         skeleton, tensors = tree.flatten(result)
@@ -57,9 +48,8 @@ def fault_of(
         label = "the output" if len(specs) == 1 else f"output {index}"
         if type(tensor) not in _PLAIN:
             # A subclass may compute when it is read, which is when nobody's clock runs.
-            return _fault(
-                "wrong_type", f"{label} is a {type(tensor).__name__}, a subclass; return a plain torch.Tensor"
-            )
+            kind = type(tensor).__name__
+            return _fault("wrong_type", f"{label} is a {kind}, a subclass; return a plain torch.Tensor")
         if tensor.layout is not torch.strided:
             return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
         if tensor.device.type != device.type:
@@ -173,20 +163,17 @@ def _kind(result: Any) -> str:
         return "None"
     if isinstance(result, torch.Tensor):
         return "a tensor"
-    if isinstance(result, (list, tuple)):
-        return f"a {type(result).__name__} of {len(result)}"
-    return f"a {type(result).__name__}"
+    count = f" of {len(result)}" if isinstance(result, (list, tuple)) else ""
+    return f"a {type(result).__name__}{count}"
 
 
 class Guard:
     """A pattern behind the outputs of a launch on a GPU: what is written past the end of one is found afterwards.
 
-    PyTorch's allocator reuses the block that was freed last for the same size. So a block as large as the output is given
-    the pattern at its end and freed right before `forward`; where the output then lies in it, the bytes between the
-    output's end and the block's must still hold the pattern. No kernel has business there. That is said only of a
-    `forward` that allocated its outputs and nothing else: a temporary may have lain in the same place.
-
-    Planted before a launch that is made alone; `broken` looks at it once the launch is over.
+    PyTorch's allocator reuses the block that was freed last for the same size. So before a launch that is made alone a
+    block as large as the output is given the pattern at its end and freed; where the output then lies in it, the bytes
+    between the output's end and the block's must still hold the pattern. No kernel has business there. That is said
+    only of a `forward` that allocated its outputs and nothing else: a temporary may have lain in the same place.
     """
 
     def __init__(self, device: torch.device, stream: int) -> None:

@@ -1,11 +1,9 @@
-"""One launch on a CPU under PyTorch's profiler: which operators ran inside `forward`, when the candidate's own extensions did,
-and what other threads did meanwhile, which no profiler follows. A GPU's launches have the recorder.
+"""One launch on a CPU under PyTorch's profiler: which operators ran inside `forward`, when the candidate's own
+extensions did, and what other threads did meanwhile, which no profiler follows. A GPU's launches have the recorder.
 
-Never a timed launch: the profiler slows what it watches. What is listed here is the worker's word; whose work it was
-is decided by `attribution` on the judge's side, which has the launch's output checked like any other.
-
-The profiler's functions, those that read its events, and Python's are taken as this module is imported, before any candidate
-is, so that patching them, `torch.profiler` or the classes behind it changes nothing here.
+Never a timed launch: the profiler slows what it watches. What is listed is the worker's word; whose work it was is
+decided by `attribution` on the judge's side. The functions of the profiler and of Python are taken as this module is
+imported, before any candidate is, so that patching them or `torch.profiler` changes nothing.
 """
 
 from __future__ import annotations
@@ -64,11 +62,11 @@ def profiled_launch(slots: CpuSlots, launcher: Launcher, model: Any, first: int,
     """Make launch `first` under the profiler.
 
     Returns {"operators": [{name, us}], "own_us", "total_us", "others_us", "others_began", "called_back", "idle_us",
-    "addresses"}: the operators with their own time, and the time inside functions and operators of the candidate's
-    extensions without that in operators which they called; what other threads of Python's had of a core meanwhile, whether
-    threads or processes were begun, whether an extension had Python run something, how long the call of a model that does
-    nothing took, watched in the same way, and which functions Python was asked the address of since the candidate came, with
-    the files whose code has come since from where nothing is installed. Operators count in whatever thread they run.
+    "addresses"}: the operators, in whatever thread, with their own time, and the time inside functions and operators of
+    the candidate's extensions without that in operators which they called; what other threads of Python's had of a core
+    meanwhile, whether threads or processes were begun, whether an extension had Python run something, how long the call
+    of a model that does nothing took, watched alike, and which functions Python was asked the address of since the
+    candidate came, with the files whose code has come since from where nothing is installed.
     """
     layout = launcher.layout
     slots.wait_for_turn(first)
@@ -95,11 +93,10 @@ def profiled_launch(slots: CpuSlots, launcher: Launcher, model: Any, first: int,
     if layout.fault_of(result, slots, 0) is None:  # afterwards: the profile would count the asking itself
         outputs.take(result, slots.outbox(0, layout.outputs), slots.stream)
     slots.signal_end(first + 1)
-    times_us = own_times_us(_calls_of(events), own_calls.name, extensions.opened_operators)
+    times_us = own_times_us(map(Span.of, events), own_calls.name, extensions.opened_operators)
     return {
-        "own_us": times_us.pop(own_calls.name, 0.0),
-        "operators": _operators_of(times_us),
-        "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
+        "own_us": times_us.pop(own_calls.name, 0.0), "operators": _operators_of(times_us), "total_us": total_us,
+        "others_us": others.spent_us, "others_began": others.began or own_calls.began,
         "called_back": own_calls.called_back, "idle_us": idle_us,
         "addresses": sorted({*address_use.asked_for, *address_use.code_from_elsewhere()}),
     }
@@ -194,11 +191,8 @@ class _OtherThreads:
         return clocks_ns
 
 
-# From the profiler's events to what the worker says of them: which names, and for how long they ran.
-
-
 class Span(NamedTuple):
-    """When something ran, and in which thread of the host it began."""
+    """When an operator, or a mark of ours or the candidate's, ran, and in which thread of the host it began."""
 
     start_ns: int
     duration_ns: int
@@ -210,15 +204,8 @@ class Span(NamedTuple):
         return cls(_start_ns(event), _duration_ns(event), _name(event)[:_LONGEST_NAME], _start_thread_id(event))
 
 
-def _calls_of(events: Iterable[Any]) -> list[Span]:
-    """What ran: operators, and marks of ours or the candidate's."""
-    return [Span.of(event) for event in events]
-
-
 def own_times_us(spans: Iterable[Span], mark: str = "", marked: Collection[str] = ()) -> dict[str, float]:
-    """Time in µs by name, each moment counted for the innermost span of its thread alone; and for `mark` where that is
-    one of `marked` right inside it.
-    """
+    """Time in µs by name: each moment is its thread's innermost span's, or `mark`'s right around one of `marked`."""
     times: dict[str, float] = {}
     around: dict[int, list[tuple[int, str]]] = {}
     for span in sorted(spans, key=lambda span: (span.start_ns, -span.duration_ns)):

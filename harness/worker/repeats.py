@@ -1,6 +1,5 @@
-"""Many calls in a row on the same inputs: with a warm cache, back to back, or as replays of a CUDA graph.
-
-These stand beside the ranking time and never in its place: the inputs of such calls have been there before.
+"""Many calls in a row on the same inputs: with a warm cache, back to back, or as replays of a CUDA graph. These stand
+beside the ranking time and never in its place: the inputs of such calls have been there before.
 """
 
 from __future__ import annotations

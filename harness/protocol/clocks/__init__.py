@@ -1,5 +1,3 @@
-"""Stopwatches and the cold cache that goes before them; used alike by the worker and by the judge's own arm.
-
-Everything that the timed loop calls is bound to a name of ours when these modules are imported, which is before
-any candidate is: patching `torch.cuda.Event` or `time` later changes nothing here.
+"""Stopwatches, used alike by the worker and by the judge's own arm. What the timed loop calls is bound to names of ours
+at import, before any candidate is there: patching `torch.cuda.Event` or `time` later changes nothing here.
 """

@@ -1,7 +1,7 @@
 """The stopwatch of a GPU in machine code: a mark is one call from Python, and no part of it is Python's or PyTorch's.
 
-It is a page of C++ without a header of CUDA's, so that the host compiler alone builds it, in a fraction of a second.
-The judge does that once a run; a worker gets it as bytes and loads it before anything of a candidate's.
+It needs no header of CUDA's, so that the host compiler builds it in a fraction of a second, which the judge has done
+once a run; a worker gets it as bytes and loads it before anything of a candidate's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,8 @@ class NativeEvents:
         opened.restype, self._mark.restype, self._us.restype = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
         self._called = [getattr(driver, name) for name in ("cuEventCreate", "cuEventRecord", "cuEventElapsedTime")]
         code = ctypes.c_int()
-        self._watch = opened(
-            *(ctypes.cast(function, ctypes.c_void_p) for function in self._called), MARKS, ctypes.byref(code)
-        )
+        addresses = (ctypes.cast(function, ctypes.c_void_p) for function in self._called)
+        self._watch = opened(*addresses, MARKS, ctypes.byref(code))
         if self._watch is None:
             raise RuntimeError(f"CUDA error {code.value}, found when timing events were to be made")
 
@@ -118,23 +118,17 @@ class NativeEvents:
 
 
 def stopwatch_of(device: torch.device, library: bytes | None) -> Stopwatch:
-    """The native stopwatch for the GPU `device`, or PyTorch's events where there is no library or it does not load.
-
-    Raises RuntimeError where the driver refuses.
-    """
+    """The native stopwatch of a GPU, or PyTorch's events if it does not load. Raises RuntimeError like the driver."""
     torch.cuda.set_device(device)
     if library is not None:
-        try:
+        with suppress(OSError):
             return NativeEvents(library, _driver())
-        except OSError:
-            pass
     return TorchEvents(device)
 
 
 @functools.lru_cache(maxsize=8)
 def compiled(cxx: str | None, text: str = SOURCE) -> bytes | None:
-    """The library of that `text` as the host compiler at `cxx` builds it; None where there is none or it does not build it.
-    """
+    """The library of that `text` as the host compiler at `cxx` builds it; None where it does not, or there is none."""
     if cxx is None or sys.platform != "linux":
         return None
     try:

@@ -24,10 +24,7 @@ _LEAST_BLOCKS, _MOST_BLOCKS = 1, 24
 
 
 class SteadyHeap:
-    """This process's heap, which gives no block of up to 32 MiB back once there is one of these.
-
-    `is_steady` is whether glibc took that.
-    """
+    """This process's heap, which from then on gives no block of up to 32 MiB back; `is_steady` if glibc took that."""
 
     def __init__(self) -> None:
         self.is_steady = False
@@ -57,8 +54,7 @@ class SteadyHeap:
             self._free(block)
 
     def _fault_in(self, block: int) -> None:
-        """Have the system give the block its pages: all at once where it can (Linux 5.14), which takes half the time.
-        """
+        """Have the system give the block its pages: all at once where it can (Linux 5.14), in half the time."""
         page = mmap.PAGESIZE
         start, end = -(-block // page) * page, (block + _BLOCK_BYTES) // page * page
         pages = ctypes.c_void_p(start), ctypes.c_size_t(end - start)

@@ -1,9 +1,8 @@
 """How long the idle threads of OpenMP and OpenBLAS spin: short, and the same in judge and worker.
 
 By default OpenMP's spin for several milliseconds after a parallel region, and OpenBLAS's, which come with NumPy, for
-104 ms after a product (on two cores; by 2¹⁶ cycles, as here, for less than one). On a CPU that is two processes
-fighting for the cores while one of them is timed. The libraries read these variables when they are loaded, so they are
-set before torch is imported.
+104 ms after a product (on two cores; by 2¹⁶ cycles, as here, for less than one): two processes fight for cores while
+one of them is timed. The libraries read these variables when they are loaded, before which they are to be set.
 """
 
 from __future__ import annotations

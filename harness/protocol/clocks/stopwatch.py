@@ -1,5 +1,4 @@
-"""Stopwatches of one shape: PyTorch's events on a GPU, the monotonic clock on a CPU. The native one has its own module.
-"""
+"""Stopwatches of one shape: PyTorch's events on a GPU, the monotonic clock on a CPU. The native one lies beside it."""
 
 from __future__ import annotations
 
@@ -26,9 +25,8 @@ class Stopwatch(Protocol):
 
 
 class TorchEvents:
-    """Pairs of `torch.cuda.Event` on the legacy default stream, for where the native stopwatch cannot be built.
-
-    Made beforehand and taken in turn. A mark is good until `MARKS` later ones.
+    """Pairs of `torch.cuda.Event` on the legacy default stream, for where the native stopwatch cannot be built: made
+    beforehand and taken in turn, so that a mark is good until `MARKS` later ones.
     """
 
     name = "torch_events"
