@@ -86,9 +86,7 @@ def kernels_of(path: Path) -> set[str]:
 
 
 def _compiled(text: str) -> set[str]:
-    """The functions of a Python text that are given to a `jit`, as decorator or by name (PyTorch's own makes no kernels), and
-    the stems of those that are a kernel in another language.
-    """
+    """The functions of a Python text that are given to a `jit` (not PyTorch's own), and the stems of other kernels."""
     try:
         tree = parsed(text)
     except SourceFault:

@@ -73,9 +73,7 @@ class Span(NamedTuple):
 
 
 class TracedKernel(NamedTuple):
-    """All launches of one name, their times added up. `owner` is own, library, driver (copies and fills) or unknown;
-    `found_in` extension, strings, triton or source for an own one.
-    """
+    """All launches of one name. `owner` is own, library, driver or unknown; `found_in` where an own one was found."""
 
     name: str
     time_us: float
@@ -210,9 +208,7 @@ def kind_on_cpu(
     if not all(math.isfinite(time_us) and time_us >= 0 for time_us in figures):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
     neutral_us = sum(us for name, us in times if name in _NEUTRAL_OPERATORS)
-    library_us = sum(
-        us for name, us in times if name.partition("::")[0] in pytorchs and name not in _NEUTRAL_OPERATORS
-    )
+    library_us = sum(us for name, us in times if name.partition("::")[0] in pytorchs and name not in _NEUTRAL_OPERATORS)
     if total_us <= 0:
         return Provenance("unknown", None)
     notes = ()

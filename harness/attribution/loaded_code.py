@@ -67,9 +67,7 @@ def code_by_symbol(cubin: bytes) -> dict[str, memoryview] | None:
 
 
 def built_code(extensions: Iterable[Path], sm: str) -> dict[str, set[str]] | None:
-    """The digests of the code of each symbol that `extensions` have for a GPU of this compute capability ("9.0"); None
-    where it cannot be taken out of them.
-    """
+    """Digests of each symbol's code in `extensions` for a GPU of this capability ("9.0"); None where unreadable."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in extensions:
         if device_symbols(path) is None:  # there is none in it

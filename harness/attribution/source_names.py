@@ -49,9 +49,7 @@ _UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
 
 @dataclass(frozen=True)
 class SourceNames:
-    """`kernels` are defined as `__global__`; `functions` are Python's, and `stems` what CuTe DSL and TileLang call the kernels
-    of those that are theirs.
-    """
+    """`kernels` are defined as `__global__`, `functions` are Python's, `stems` what DSLs call their kernels."""
 
     kernels: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()

@@ -126,9 +126,7 @@ def _check_tail(timing: Timing, limits: DeviceLimits, excess_us: float) -> None:
 
 @dataclass(frozen=True)
 class _Words:
-    """`often` is what a call took now and then if there are findings, `always` what each took, with two places for µs, and
-    `doing` what that comes of.
-    """
+    """`often` is what a call took now and then, `always` what each took (two places for µs), `doing` the cause."""
 
     often: str
     always: str

@@ -137,9 +137,7 @@ class BuildPool:
         return self._extended.get(candidate) or self._builds.result(candidate)
 
     def build_asked(self, candidate: Candidate, calls: Sequence[Mapping[str, Any]]) -> Verdict | None:
-        """Build what the worker of `candidate` has asked for, for those that come after it; the verdict on what does
-        not build.
-        """
+        """Build what the worker of `candidate` asked for, for those after it; the verdict on what does not build."""
         build, verdict = build_asked(
             candidate, self.build_of(candidate), calls, self._builders, self._cache, _JOBS_OF_ASKED
         )
@@ -213,9 +211,7 @@ def queue_for(
     problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device: DeviceIdentity,
     cache: Cache, sandbox: Sandbox, gently: bool = False, pool: ThreadPoolExecutor | None = None,
 ) -> BuildQueue:
-    """The queue that builds candidates without fault for `problem` at all sizes of the `device`; in a `pool` that others
-    share.
-    """
+    """The queue that builds candidates for `problem` at all sizes of the `device`, in a `pool` if others share one."""
     init = _init_of(problem, device.kind)
     return BuildQueue(sound, toolchain, cache, settings, sandbox, init, gently, facts_of(device), pool)
 

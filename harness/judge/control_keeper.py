@@ -97,9 +97,7 @@ class ControlKeeper:
         self.renew()
 
     def renew(self) -> None:
-        """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted. A
-        failure leaves the clocks of before.
-        """
+        """Time the control again: there was none, compilers ran, a clock is doubted. A failure leaves what was."""
         self._is_noisy, self._timed_at = False, time.monotonic()
         timing = self._timed_again()
         if timing is not None:

@@ -89,9 +89,7 @@ def _times(burst: _Burst, ways: Collection[tuple[str, int]], extras: Extras) -> 
 
 
 def _energy(burst: _Burst, backend: Backend, few: int, extras: Extras) -> None:
-    """`few` calls say how many are needed where it is not known how long one in a row takes: where the host takes fifty
-    times as long as the device, what lasts seconds by the device's time would last minutes.
-    """
+    """Without a time of calls in a row, `few` of them say how many are needed: the host may be the slower by far."""
     meter = backend.power_meter()
     if not meter.is_readable:
         extras.notes.append("its energy was not measured: this device has no counter of it that can be read")

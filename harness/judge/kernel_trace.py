@@ -108,9 +108,7 @@ class _Seen:
 def _trace_on_gpu(
     session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
-    """Of all recorded segments that which claims least counts; one of them at least must be like the timed ones. Where none
-    is, more are made.
-    """
+    """Of all recorded segments that which claims least; one at least must be like the timed ones, or more are made."""
     held, source = timing.launch_hidden is True, Path(prepared.path)
     tries = 1 if timing.is_brief else _TRIES  # of what takes seconds, one is enough
 
@@ -159,9 +157,7 @@ def _untraced(failure: Failed) -> Provenance:
 def recorded_launches(
     session: Session, reference: Reference, prepared: Prepared, *, held: bool, lead_in: bool = True
 ) -> Launches:
-    """Launches, the first a lead-in where there is one, whose kernels were recorded and whose outputs were right. Raises
-    Failed.
-    """
+    """Launches, mostly behind a lead-in, whose kernels were recorded and whose outputs were right. Raises Failed."""
     sets = [reference.draw() for _ in range(1 + lead_in)]
     session.backend.synchronize()
     made = session.launch(sets, gate=held and lead_in, record=True)  # one alone is waited for within its queue
@@ -283,9 +279,7 @@ def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels
 
 
 def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
-    """The copies at the end of a launch that the harness made of outputs in another order: nobody's kernels, and no
-    arithmetic.
-    """
+    """The harness's copies of outputs in another order, at the end of a launch: nobody's kernels, and no arithmetic."""
     copies: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]:
         if not is_copy(span.name):
@@ -353,10 +347,7 @@ def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
     provenance = kind_on_cpu(
         listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(prepared.extensions),
         pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
-        foreign=[
-            *foreign_functions(*prepared.extensions),
-            *_foreign_addresses(listing["addresses"], prepared),
-        ],
+        foreign=[*foreign_functions(*prepared.extensions), *_foreign_addresses(listing["addresses"], prepared)],
         others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         idle_us=float(listing["idle_us"]),
     )
@@ -364,9 +355,7 @@ def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
 
 
 def _foreign_addresses(asked_for: Sequence[Any], prepared: Prepared) -> list[str]:
-    """What Python was asked the address of, in words, but for what an extension may take from elsewhere by itself, and for
-    the candidate's own extensions, which are opened so where they are no modules.
-    """
+    """The addresses that Python was asked for, but for what is permitted and the candidate's own extensions."""
     own = {_ARENAS_OWN, *(spelt(path) for path in prepared.extensions for spelt in (str, os.path.realpath))}
     names = [str(each) for each in asked_for]
     return [f"the address of {name[-80:]}" for name in names if name not in own and not is_permitted(name)]

@@ -1,6 +1,4 @@
-"""The error figures of launches: from the whole of what is expected, from strict eager where that is near enough, or slice
-by slice where the whole has no room.
-"""
+"""The error figures of launches, from the whole of what is expected, from strict eager near it, or slice by slice."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ def _judged_whole(
     session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
     precision_class: str, with_eager: bool, where: str,
 ) -> list[ErrorFigures]:
-    """The figures of the launches numbered `sound`, each from the whole of its truth, or from what strict eager returns
-    where that is near enough. Raises Failed for plain values.
-    """
+    """The figures of the launches `sound`, from their whole truths or near strict eager. Raises Failed for values."""
     known = {}
     for index in sound:
         if _is_in_part(reference, sets[index], with_eager) and not is_drawn(reference.float64_one_of):

@@ -1,6 +1,4 @@
-"""Having a worker load its candidate for one set of sizes after the other, and whether its state is the reference's:
-what it is constructed with, and what a call makes of it.
-"""
+"""Having a worker load its candidate for each set of sizes, and whether its state is and moves as the reference's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The references of a problem on a device: at the sizes that are timed and checked, and at those that Triton's interpreter is
-given.
-"""
+"""The references of a problem on a device, at the sizes that are timed, checked, or given to Triton's interpreter."""
 
 from __future__ import annotations
 

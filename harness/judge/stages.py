@@ -180,9 +180,7 @@ def audit_times(attempt: Attempt) -> None:
 
 
 def attribute(attempt: Attempt) -> None:
-    """Say whose kernels ran, in each worker of a candidate: one that knows that it is not the first could use a library
-    where nobody looks. Of a baseline they are counted.
-    """
+    """Say whose kernels ran, in each worker, since only the first may be honest. Of a baseline they are counted."""
     judgement = attempt.judgement
     if attempt.is_timed and attempt.is_candidate:
         attempt.tell("tracing kernels")

@@ -37,9 +37,7 @@ class Failed(Exception):
 
 
 class Unbuilt(Failed):
-    """Raised where a candidate that runs has asked for extensions that its build did not make: the `calls`, as it told
-    them. They may be built, and it may be begun anew.
-    """
+    """Raised where a candidate asks as it runs for extensions its build had not made: `calls`, as it told them."""
 
     def __init__(self, verdict: Verdict, calls: list[dict[str, Any]]) -> None:
         super().__init__(verdict)

@@ -72,9 +72,7 @@ class _Products(TorchDispatchMode):
 
 
 class Search(_Products):
-    """Leaves every product as it is; `held` has what those hold of which blocks of zeros are a quarter or more, and that
-    come out the same without them.
-    """
+    """Leaves every product as it is; `held` has those that blocks of zeros can be left out of, with what they hold."""
 
     def __init__(self) -> None:
         super().__init__()

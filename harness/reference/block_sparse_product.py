@@ -52,9 +52,7 @@ class Held:
     may_hold: torch.Tensor
 
     def holds_all_of(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Whether the pieces of `a @ b` are all of it: a bool on the device. False where an element is infinite or NaN,
-        since zero times that is not zero.
-        """
+        """Whether the pieces of `a @ b` are all of it (a bool on the device); False where an element is not finite."""
         magnitudes = _magnitudes_of_both(a, b, self.block)
         return (magnitudes.isfinite() & (self.may_hold | (magnitudes == 0))).all()
 
@@ -119,9 +117,7 @@ def _magnitudes_of_both(a: torch.Tensor, b: torch.Tensor, block: int) -> torch.T
 
 
 def _magnitudes(operand: torch.Tensor, block: int) -> torch.Tensor:
-    """One number for each block of a matrix, the last ones smaller: zero where all its elements are, infinite or NaN
-    where one of them is, and without a copy of the operand.
-    """
+    """One number a block, without a copy of the matrix: zero where all elements are, infinite or NaN where one is."""
     strips = []
     for top, bottom, height in _parts(operand.shape[0], block):
         row = []

@@ -44,9 +44,7 @@ def errors_over(
 
 
 def in_pieces(first: torch.Tensor, *others: torch.Tensor | None) -> Iterator[tuple[torch.Tensor | None, ...]]:
-    """Views of tensors of one shape that cover all of each, of some sixteen million elements at a time; None stays None.
-    Nothing of what is empty.
-    """
+    """Views that cover tensors of one shape, some sixteen million elements at a time; None stays None."""
     tensors = (first, *others)
     if first.numel() <= _AT_ONCE:
         if first.numel():

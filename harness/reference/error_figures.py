@@ -54,9 +54,7 @@ def judge_outputs(
     return judge_launches(reference, [Returned(inputs, truth, outputs)], precision_class)[0]
 
 
-def judge_launches(
-    reference: Reference, launches: Sequence[Returned], precision_class: str
-) -> list[ErrorFigures]:
+def judge_launches(reference: Reference, launches: Sequence[Returned], precision_class: str) -> list[ErrorFigures]:
     """`judge_outputs` of each launch; one answer is waited for, and more only for launches over the narrow bounds."""
     if reference.terms is None:
         launches = [replace(each, truth=_without_small_scales(each.truth)) for each in launches]
@@ -65,9 +63,7 @@ def judge_launches(
     remaining = iter(differences([output for of_launch in (*own, *eager) for output in of_launch]))
     of_own = [list(islice(remaining, len(of_launch))) for of_launch in own]
     of_eager = [list(islice(remaining, len(of_launch))) for of_launch in eager]
-    return [
-        _judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)
-    ]
+    return [_judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)]
 
 
 def is_drawn(one_of: int) -> bool:

@@ -145,9 +145,7 @@ class Truths:
             yield stretch, part, [output[stretch.start : stretch.stop].to(part.region.device) for output in outputs]
 
     def by_eager(self, inputs: Inputs) -> Truth:
-        """What strict eager returns, in the place of a truth, in its own type; its errors are not known, and the next call
-        of the model may write over it.
-        """
+        """What strict eager returns, in its own type, in the place of a truth; the next call may write over it."""
         with torch.no_grad():
             skeleton, outputs = tree.flatten(self._model(*inputs.arguments()))
         outputs = [tensor.detach() for tensor in outputs]
@@ -211,9 +209,7 @@ class Truths:
     def outputs_under(
         self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
     ) -> list[torch.Tensor]:
-        """The outputs as the model returns them, in float64 where there is one and it is wanted, while `mode` sees and may
-        change what the model calls.
-        """
+        """The outputs as the model returns them while `mode` is entered, in float64 where that is wanted and can be."""
         if self._model64 is not None and in_float64:
             return self._outputs64(inputs, mode=mode)
         arguments, model = inputs.arguments(), self._model
@@ -251,9 +247,7 @@ class Truths:
             return [False] * len(sets)
         return (_least_of_each(sets) >= 0).tolist()
 
-    def _scales(
-        self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool
-    ) -> list[torch.Tensor | None]:
+    def _scales(self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool) -> list[torch.Tensor | None]:
         magnitudes = None
         if self.sums_magnitudes:
             magnitudes = outputs if own_scale else self._outputs64(inputs, absolute=True)

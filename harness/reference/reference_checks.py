@@ -242,9 +242,7 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _in_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` as rows × elements, a row being what shares an error scale: the last dimension, or as many of the last as
-    hold `ROW_ELEMENTS` together.
-    """
+    """`tensor` as rows × elements of one scale: the last dimension, or as many as hold `ROW_ELEMENTS` together."""
     elements = 1
     for number, size in enumerate(reversed(tensor.shape)):
         if number and elements >= ROW_ELEMENTS:
@@ -253,9 +251,7 @@ def _in_rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, elements) if tensor.numel() else tensor.reshape(0, 1)
 
 
-def _distances(
-    first: Sequence[torch.Tensor], other: Sequence[torch.Tensor], unit: float | None = None
-) -> list[float]:
+def _distances(first: Sequence[torch.Tensor], other: Sequence[torch.Tensor], unit: float | None = None) -> list[float]:
     return [0.0 if torch.equal(*pair) else distance_u(*map(_in_rows, pair), unit) for pair in zip(first, other)]
 
 

@@ -148,9 +148,7 @@ class Reference:
         return {name: digest_of_tensor(tensor) for name, tensor in self.state.items()}
 
     def _first_draw(self) -> tuple[InputSet, int | None]:
-        """Have draws that differ, as far as they can, and the model as a launch calls it; the first draw. With gradients
-        also the number of outputs of the forward pass. Raises InputError.
-        """
+        """The first draw, once draws differ and the model is as called; with gradients how many outputs forward has."""
         self.by_name = False
         self._get_inputs = self._drawing = Drawing(
             self.module, lambda: load_module(self.problem, self.sizes), self._arguments_of
@@ -193,9 +191,7 @@ class Reference:
 
     @cached_property
     def float64_one_of(self) -> int:
-        """Of how many timed launches near to eager one is held against its truth: 1 where a truth takes little longer than
-        eager's outputs.
-        """
+        """Of how many timed launches near eager one is held against its truth: 1 where that takes little longer."""
         if self.truth_name != "float64" or self._truths.sums_magnitudes:
             return 1
         sample, truth_s = self.sample_of(self.draw()), self._usual_truth_s
@@ -286,9 +282,7 @@ class Reference:
         return self.truths([inputs], with_eager=with_eager)[0]
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
-        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way,
-        and one in the end where blocks of zeros were left out.
-        """
+        """`truth` of each set. One answer of the device's is waited for, and one more where zeros were left out."""
         known = [self._ready.truth_of(inputs) for inputs in sets]
         truths = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
         for truth in truths if not any(inputs.is_slice for inputs in sets) else ():

@@ -62,9 +62,7 @@ def pooled(spreads: Sequence[Spread | None]) -> Spread | None:
     known = [each for each in spreads if each is not None]
     if not known:
         return None
-    return Spread(
-        max(each.max_u for each in known), math.sqrt(sum(each.rms_u**2 for each in known) / len(known))
-    )
+    return Spread(max(each.max_u for each in known), math.sqrt(sum(each.rms_u**2 for each in known) / len(known)))
 
 
 def _spread(own: torch.Tensor, other: torch.Tensor) -> Spread:

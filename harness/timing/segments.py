@@ -160,9 +160,7 @@ class SegmentRunner:
         return self.in_worker.times_us(self._session, self._deferred, own, gate=gate)
 
     def _to_verify(self, count: int) -> Collection[int] | None:
-        """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
-        whose times nobody sees, one in four by chance.
-        """
+        """Which of `count` launches are verified: all that are timed, and of lead-ins, which are not, one in four."""
         return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(self.lead_ins, count)
 
     def _take(self) -> list[InputSet]:

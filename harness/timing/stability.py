@@ -1,6 +1,4 @@
-"""Whether a candidate's times are of one kind and its speedup is known: what begins early now and then leaves its trace in
-how times scatter, where no probe may come upon it.
-"""
+"""Whether a candidate's times are of one kind: what begins early now and then shows in how they scatter, unprobed."""
 
 from __future__ import annotations
 

@@ -32,9 +32,7 @@ class Way(Enum):
 
 
 class Drawing:
-    """Draws by `get_inputs` of a module; `run_again()` runs the file once more, and `arguments_of(returned)` makes the
-    list of arguments of what it returns.
-    """
+    """Draws by a module's `get_inputs`; `run_again()` runs its file anew, `arguments_of` lists what a draw returns."""
 
     def __init__(
         self, module: ModuleType, run_again: Callable[[], ModuleType], arguments_of: Callable[[Any], list[Any]]

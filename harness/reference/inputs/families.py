@@ -59,9 +59,7 @@ def _with_signs(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _spread(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
-    return [
-        torch.ldexp(tensor, torch.randint_like(tensor, -SPREAD_BINADES, SPREAD_BINADES + 1)) for tensor in tensors
-    ]
+    return [torch.ldexp(tensor, torch.randint_like(tensor, -SPREAD_BINADES, SPREAD_BINADES + 1)) for tensor in tensors]
 
 
 def _one_hot_last(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:

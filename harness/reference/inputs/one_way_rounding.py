@@ -88,9 +88,7 @@ def _laid_out_as(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(values)
 
 
-def _pulls(
-    call: Callable[..., Any], skeleton: Any, tensors: Sequence[torch.Tensor]
-) -> Sequence[torch.Tensor | None]:
+def _pulls(call: Callable[..., Any], skeleton: Any, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
     """For each tensor, where rounding towards zero moves the outputs together: one way for all, the one that moves more.
 
     None for each where there is no gradient, or no room for one.

@@ -26,9 +26,7 @@ _BARELY = 3
 
 
 def baselines_agree(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float, times: float = 1) -> bool:
-    """Whether log-ratios over the baseline `in_worker` and `outside` the candidate's process are apart by no more than
-    two processes may be, or than `times` as much.
-    """
+    """Whether log-ratios over the two baselines are apart by no more than processes may be, or than `times` as much."""
     apart = abs(math.expm1(trimmed_mean(in_worker) - trimmed_mean(outside)))
     return apart <= times * _most_apart(baseline_us)
 
@@ -57,9 +55,7 @@ def unseen(outside: Interval, shorter_us: float) -> Interval:
 
 
 def reaching(in_worker: Interval, outside: Interval) -> Interval:
-    """The interval over the baseline in the worker, down to the low end of that over the one outside and up to its
-    estimate.
-    """
+    """The interval over the baseline in the worker, down to the low end over the one outside, up to its estimate."""
     return Interval(in_worker.estimate, min(in_worker.lo, outside.lo), max(in_worker.hi, outside.estimate))
 
 

@@ -34,9 +34,7 @@ def speedup_word(interval: Interval, duration_us: float, control_apart: float = 
 
 
 def word(interval: Interval, m: float) -> str:
-    """FASTER when the whole interval lies above 1 + m, SLOWER below 1 − m, SAME inside ±m with the ends counted in,
-    else UNSURE.
-    """
+    """FASTER when the whole interval is above 1 + m, SLOWER below 1 − m, SAME inside ±m or at it, else UNSURE."""
     if interval.lo > 1 + m:
         return "FASTER"
     if interval.hi < 1 - m:
