@@ -32,15 +32,7 @@ from typing import Any, NamedTuple
 
 from harness.attribution.installed_kernels import brought_by_packages, shipped_by_pytorch
 from harness.attribution.kernel_names import (
-    bare_name,
-    is_anonymous,
-    is_fill,
-    is_header_template,
-    is_library_like,
-    is_mangled,
-    is_numbas,
-    is_shipped,
-    stems_of,
+    bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_mangled, is_numbas, is_shipped, stems_of,
 )
 from harness.attribution.symbols import OwnNames
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.device.backend import Backend
 from harness.judge.build_pool import BuildPool
-from harness.judge.judgement import Judgement, Prepared
+from harness.judge.judgement import Judgement, Prepared, Start
 from harness.judge.loader import Loader
 from harness.judge.stages import JudgingContext
 from harness.judge.worker_prestart import WorkerPrestart
@@ -22,7 +22,6 @@ from harness.model.baselines import BASELINES
 from harness.model.settings import Settings
 from harness.model.verdict import OK
 from harness.report.progress import Progress
-from harness.sandbox.spawn import Child
 from harness.timing.control import Control
 from harness.timing.rounds import Rounds
 from harness.timing.stats import UNCOUNTED, PooledBaseline, is_pooled, trimmed_mean
@@ -111,7 +110,7 @@ class ControlKeeper:
         finally:
             starter.close()
 
-    def _timed_briefly(self, prepared: Prepared, start: Callable[[], Child]) -> Timing | None:
+    def _timed_briefly(self, prepared: Prepared, start: Start) -> Timing | None:
         """Eager in a worker once more, timed briefly, its outputs unseen; None where that failed."""
         context = self.context
         reference = context.references[0]

@@ -261,8 +261,7 @@ class DeviceRun:
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)
         record = record_of(
-            self._facts, name=entry.name, role=entry.role,
-            source_hash=entry.source_hash if is_candidate else None,
+            self._facts, name=entry.name, role=entry.role, source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
             parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )

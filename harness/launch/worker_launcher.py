@@ -98,10 +98,8 @@ class WorkerLauncher:
         environment = scrubbed(
             os.environ,
             {
-                **self._backend.visible_devices(),
-                **{name: os.environ[name] for name in SPIN if name in os.environ},
-                "TRITON_CACHE_DIR": str(self.triton_cache),
-                "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
+                **self._backend.visible_devices(), **{name: os.environ[name] for name in SPIN if name in os.environ},
+                "TRITON_CACHE_DIR": str(self.triton_cache), "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
             },
         )
         descriptor = self._backend.arena.descriptor

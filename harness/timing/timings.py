@@ -10,8 +10,7 @@ from harness.launch.conversation import LATE, Launch, Launches
 from harness.timing.probes.result import ProbeResult
 from harness.timing.probes.schedule import Probe
 from harness.timing.stats import (
-    Interval, PooledBaseline, baselines_agree, log_ratio, may_be_processes, trimmed_mean, tukey_mclaughlin,
-    typical_us,
+    Interval, PooledBaseline, baselines_agree, log_ratio, may_be_processes, trimmed_mean, tukey_mclaughlin, typical_us,
 )
 
 OVERHEAD_TRIM = 0.1

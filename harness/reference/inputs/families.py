@@ -79,12 +79,8 @@ def _identity(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> lis
 GIVEN = Family("as given", False, _given, is_for_products=False)
 SIGNS = Family("signs", False, _signs, is_timed=True, is_for_products=False)
 PRODUCT_FAMILIES = (
-    GIVEN,
-    SIGNS,
-    Family("spread", False, _spread),
-    Family("one-hot last", True, _one_hot_last),
-    Family("one-hot first", True, _one_hot_first),
-    Family("identity", True, _identity),
+    GIVEN, SIGNS, Family("spread", False, _spread), Family("one-hot last", True, _one_hot_last),
+    Family("one-hot first", True, _one_hot_first), Family("identity", True, _identity),
 )
 
 

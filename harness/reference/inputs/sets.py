@@ -135,13 +135,8 @@ def _seed(seed: int, device: torch.device) -> None:
 
 
 def draw_set(
-    get_inputs: Callable[[], Any],
-    device: torch.device,
-    family: Family = GIVEN,
-    contracted: Sequence[int] | None = None,
-    specs: tuple[TensorSpec, ...] | None = None,
-    seed: int | None = None,
-    *,
+    get_inputs: Callable[[], Any], device: torch.device, family: Family = GIVEN,
+    contracted: Sequence[int] | None = None, specs: tuple[TensorSpec, ...] | None = None, seed: int | None = None, *,
     transient: bool = False,
 ) -> InputSet:
     """Draw, transform into `family` and pack. `specs`, when given, is the layout that the draw must have.
