@@ -44,17 +44,11 @@ class Builds(Protocol):
     is_idle: bool
 
     def wait_until_idle(self) -> None: ...
-
     def result(self, candidate: Candidate) -> Build: ...
-
     def is_ready(self, candidate: Candidate) -> bool: ...
-
     def add(self, candidates: Sequence[Candidate]) -> None: ...
-
     def give_up(self, candidate: Candidate) -> None: ...
-
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None: ...
-
     def close(self) -> None: ...
 
 
@@ -172,20 +166,15 @@ class BuildPool:
             refused=frozenset(build.failed), stand_in_gpu=stand_in_gpu_of(candidate, self._toolchain),
             unproven=build.unproven,
         )
-        entries = [extension.path.parent for extension in build.extensions]
-        own, folders = self._beside(candidate, Path(prepared.path))
-        readable, hidden = [Path(prepared.path), *own, *entries], [*self._hidden, *folders]
+        beside, path, reference = candidate.beside(), Path(prepared.path), self._problem.reference_path.resolve()
+        own = [path.parent] if candidate.files else [each for each in beside.own if each.resolve() != reference]
+        readable = [path, *own, *(extension.path.parent for extension in build.extensions)]
+        hidden = [*self._hidden, *beside.folders]  # of these folders it is to see nothing else
         # Inductor's compiler finds its files by itself but where the path to them has a blank.
         places = f"{sys.prefix}{warm}"
         is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
         imports = BASELINES["torch.compile"].imports if is_to_mend else ()
         return prepared, WorkerLauncher(self._backend, self.sandbox, warm, imports, readable, hidden)
-
-    def _beside(self, candidate: Candidate, path: Path) -> tuple[list[Path], list[Path]]:
-        """What it may read beside the file at `path` that is run, and the folders of which it is to see nothing else."""
-        places, reference = candidate.beside(), self._problem.reference_path.resolve()
-        own = [each for each in places.own if each.resolve() != reference]
-        return [path.parent] if candidate.files else own, places.folders
 
     def _warm_folder(self, name: str) -> Path:
         """Where an entry's own compiled Triton and Inductor kernels outlive the run."""
@@ -234,10 +223,9 @@ def _init_of(problem: Problem, device_kind: str) -> dict[str, Any]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold the handler of SIGINT back until the end of the `with`: what puts things away would leave half of them there. What is
-    in it must not wait for the user.
+    """Hold the handler of SIGINT back until the end of the `with`, in which nothing may wait for the user.
 
-    In the main thread: elsewhere none is called. The handler is Python's, so that a signal to any thread is held.
+    What puts things away would else leave half of them there. In the main thread: elsewhere none is called.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

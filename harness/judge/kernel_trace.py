@@ -9,6 +9,7 @@ time is compared with the time that was measured.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import statistics
@@ -63,20 +64,18 @@ _CARRIED = "may be machine code that its source carries as bytes, whatever its t
 _ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is given back
 
 
-def trace(
-    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
-) -> Provenance:
+def trace(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:
     """Say whose kernels the calls at the sizes of `reference` were; what cannot be seen is unknown.
 
     Raises Failed only where a GPU's kernels contradict the clock: those of all recorded launches, with right outputs, kept
     it busy for longer than the calls are said to take.
     """
-    if not limits.lists_kernels:
-        traced = _trace_on_cpu(session, limits, reference, prepared, timing)
+    if not session.backend.limits.lists_kernels:
+        traced = _trace_on_cpu(session, reference, prepared, timing)
         seen, fault = session.code_watch.seen(reference, prepared.extensions)
         traced = code_regions.less_own(traced, seen, fault, timing.time_us, _fill_us(reference.output_specs))
     else:
-        traced = _trace_on_gpu(session, limits, reference, prepared, timing)
+        traced = _trace_on_gpu(session, reference, prepared, timing)
         if session.helped and traced.kind != "unknown":
             return _unknown(traced, "another process that it began uses the GPU: what that does is not known")
     if prepared.unproven and traced.kind in ("custom", "mixed"):
@@ -97,9 +96,7 @@ class _Seen:
     is_too_long: bool
 
 
-def _trace_on_gpu(
-    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
-) -> Provenance:
+def _trace_on_gpu(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:
     """Of all recorded segments that which claims least; one at least must be like the timed ones, or more are made."""
     held, source = timing.launch_hidden is True, Path(prepared.path)
     tries = 1 if timing.is_brief else _TRIES  # of what takes seconds, one is enough
@@ -124,7 +121,7 @@ def _trace_on_gpu(
             made = waiting.pop(0) if waiting else recorded_launches(
                 session, reference, prepared, held=held, lead_in=not timing.is_brief
             )
-            seen.append(_read(session, made, timing, limits, reference.output_specs, owners))
+            seen.append(_read(session, made, timing, reference.output_specs, owners))
     except Failed as failure:
         return _untraced(failure)
     except Unproven as unproven:
@@ -166,12 +163,11 @@ def timed_windows(session: Session, made: Launches) -> list[Window]:
 
 
 def _read(
-    session: Session, made: Launches, timing: Timing, limits: DeviceLimits, output_specs: Sequence[TensorSpec],
+    session: Session, made: Launches, timing: Timing, output_specs: Sequence[TensorSpec],
     owners: Callable[[frozenset[str]], Owners],
 ) -> _Seen:
     """What recorded launches show, which return outputs of these specs each. Raises Unproven."""
-    every = timed_windows(session, made)
-    held = made.hidden is True
+    every, held, limits = timed_windows(session, made), made.hidden is True, session.backend.limits
     outputs = len(output_specs)
     known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
     kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=held) for window in every]
@@ -272,17 +268,11 @@ def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels
 
 def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
     """The harness's copies of outputs in another order, at the end of a launch: nobody's kernels, and no arithmetic."""
-    copies: list[Span] = []
-    for span in sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]:
-        if not is_copy(span.name):
-            break
-        copies.append(span)
-    return copies
+    last = sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]
+    return list(itertools.takewhile(lambda span: is_copy(span.name), last))
 
 
-def _trace_on_cpu(
-    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
-) -> Provenance:
+def _trace_on_cpu(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:
     """Watch a launch. One that comes out as mixed or unknown is watched three times, of which the middle one counts: a pause
     of a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
     """
@@ -302,7 +292,7 @@ def _trace_on_cpu(
             if alike:
                 break
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
-        unlike = unlike_timed(provenance.busy_us, timing, limits)
+        unlike = unlike_timed(provenance.busy_us, timing, session.backend.limits)
         if unlike is None:
             alike.append(provenance)
             if alike[0].kind not in ("mixed", "unknown"):

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import torch
 
-from harness.launch import failures
 from harness.launch.conversation import Launches
+from harness.launch.failures import Failed, failed
 from harness.launch.session import Session
 from harness.model.device_limits import limits_of
 from harness.model.verdict import ReasonCode, Status
@@ -56,22 +56,14 @@ def figures_of(
     precision_class: str, with_eager: bool, where: str,
 ) -> list[ErrorFigures]:
     """The figures of the launches numbered `sound`, at the sizes that `where` names. Raises Failed for plain values."""
-    if not reference.is_compared_in_slices:
-        return _judged_whole(session, reference, sets, made, sound, precision_class, with_eager, where)
-    return [
-        judge_in_slices(
-            reference, sets[index], session.outputs(reference, index), precision_class,
-            in_part=_is_in_part(reference, sets[index], with_eager),
-        )
-        for index in sound
-    ]
-
-
-def _judged_whole(
-    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
-    precision_class: str, with_eager: bool, where: str,
-) -> list[ErrorFigures]:
-    """The figures of the launches `sound`, from their whole truths or near strict eager. Raises Failed for values."""
+    if reference.is_compared_in_slices:
+        return [
+            judge_in_slices(
+                reference, sets[index], session.outputs(reference, index), precision_class,
+                in_part=_is_in_part(reference, sets[index], with_eager),
+            )
+            for index in sound
+        ]
     known = {}
     for index in sound:
         if _is_in_part(reference, sets[index], with_eager) and not is_drawn(reference.float64_one_of):
@@ -81,7 +73,7 @@ def _judged_whole(
     for index, truth in zip(others, reference.truths([sets[index] for index in others], with_eager=with_eager)):
         values = made.launches[index].values
         if truth.values is not None and not _same_values(values, truth.values):
-            raise with_recipe(failures.failed(
+            raise with_recipe(failed(
                 Status.INCORRECT, ReasonCode.WRONG_VALUES,
                 f"forward returned the values {str(values)[:_TOLD]} where the reference returns {truth.values} ({where})",
             ), reference, sets, index)
@@ -109,9 +101,7 @@ def _outputs(session: Session, reference: Reference, index: int) -> list[torch.T
     return [output.to(reference.device) for output in session.outputs(reference, index)]
 
 
-def with_recipe(
-    failure: failures.Failed, reference: Reference, sets: Sequence[InputSet], index: int
-) -> failures.Failed:
+def with_recipe(failure: Failed, reference: Reference, sets: Sequence[InputSet], index: int) -> Failed:
     """The failure of launch `index`, with the recipe of it."""
     failure.evidence = Evidence(recipe_of(reference, sets, index))
     return failure

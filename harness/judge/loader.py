@@ -27,9 +27,7 @@ class Loader:
         self.state_mismatch: str | None = None
 
     def __call__(self, reference: Reference) -> None:
-        if self._loaded is not None and not (reference.init or self._loaded.init):
-            return
-        if self._loaded is reference:
+        if self._loaded is reference or (self._loaded is not None and not (reference.init or self._loaded.init)):
             return
         prepared = self._prepared
         difference = self._session.load(
@@ -55,10 +53,8 @@ def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[N
             reason = f"{mismatch}; with it {failure.verdict.reason}"
             raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence) from None
         raise
-    if judgement is not None and loader.state_mismatch:
-        judgement.warnings.append(
-            f"its outputs are right, but its state is not the reference's: {loader.state_mismatch}"
-        )
+    if judgement is not None and (mismatch := loader.state_mismatch):
+        judgement.warnings.append(f"its outputs are right, but its state is not the reference's: {mismatch}")
 
 
 def moves_alike(session: Session, reference: Reference, timeout_s: float) -> bool | None:

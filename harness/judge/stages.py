@@ -182,7 +182,7 @@ def attribute(attempt: Attempt) -> None:
     judgement = attempt.judgement
     if attempt.is_timed and attempt.is_candidate:
         attempt.tell("tracing kernels")
-        traced = trace(attempt.session, attempt.limits, attempt.reference, attempt.prepared, attempt.timing)
+        traced = trace(attempt.session, attempt.reference, attempt.prepared, attempt.timing)
         judgement.provenance = least_of_processes(judgement.provenance, traced)
         attempt.warn(judgement.provenance.notes)
         judgement.launched = judgement.provenance.launched
@@ -205,7 +205,7 @@ def measure_extras(attempt: Attempt) -> None:
     if attempt.first and wanted and attempt.is_timed:
         attempt.tell("measuring what was asked for besides")
         judgement.extras = extras.measure(
-            attempt.session, attempt.reference, attempt.backend, attempt.prepared.precision_class, attempt.timing.time_us, wanted,
+            attempt.session, attempt.reference, attempt.prepared.precision_class, attempt.timing.time_us, wanted
         )
         judgement.warnings += judgement.extras.notes
 
@@ -231,7 +231,7 @@ def _check_clock(attempt: Attempt) -> None:
     except Failed as doubt:
         is_doubt = doubt.verdict.reason_code is ReasonCode.NOISY
         if is_doubt and doubt.beside_control and is_ungated(timing, limits) and attempt.is_candidate:
-            trace(attempt.session, limits, attempt.reference, attempt.prepared, timing)
+            trace(attempt.session, attempt.reference, attempt.prepared, timing)
         if not (is_doubt and timing.is_brief):
             raise
 
