@@ -58,18 +58,14 @@ def installed_folders() -> set[str]:
 def _with_kernels(top: str) -> tuple[tuple[Path, bytes], ...]:
     """The Python files below `top` that may bring kernels, with their content: some hundreds of ten thousand."""
     files = []
-    for path in _sources(top):
-        with contextlib.suppress(OSError):
-            content = path.read_bytes()
-            if any(mark in content for mark in _MARKS):
-                files.append((path, content))
-    return tuple(files)
-
-
-def _sources(top: str) -> Iterator[Path]:
     for folder, inside, names in os.walk(top):
         inside[:] = [name for name in inside if name not in _NOT_OFFERED]
-        yield from (Path(folder, name) for name in names if name.endswith(".py"))
+        for path in (Path(folder, name) for name in names if name.endswith(".py")):
+            with contextlib.suppress(OSError):
+                content = path.read_bytes()
+                if any(mark in content for mark in _MARKS):
+                    files.append((path, content))
+    return tuple(files)
 
 
 def kernels_of(path: Path) -> set[str]:
@@ -126,10 +122,8 @@ def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> se
                 if len(alike[name]) <= _MOST_ALIKE:
                     alike[name].update(_symbols_with(part, chunk))
     carried_names = {name for name, symbols in alike.items() if name in symbols or len(symbols) > _MOST_ALIKE}
-    for name in alike.keys() - carried_names:
-        if name in demangled_names(sorted(alike[name], key=len)).values():
-            carried_names.add(name)
-    return carried_names
+    others = alike.keys() - carried_names
+    return carried_names | {name for name in others if name in demangled_names(sorted(alike[name], key=len)).values()}
 
 
 def _as_written(name: str) -> bytes:

@@ -158,9 +158,7 @@ def _trees(path: Path) -> Iterator[ast.Module]:
 
 def _strings(tree: ast.Module) -> Iterator[str]:
     """Every string of the file that is a value; one that stands alone as a statement is a comment."""
-    idle = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             # A value put in is no letter of a name: what is called tile_{size} is not called tile_.

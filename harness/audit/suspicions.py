@@ -89,7 +89,9 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
                 if isinstance(target, ast.Attribute) and _is_watched(path):
                     yield Suspicion(node.lineno, f"replaces {path}", True)
         elif isinstance(node, ast.Call):
-            yield from _call(node, names)
+            path = _path(node.args[0], names) if node.args else ""
+            if isinstance(node.func, ast.Name) and node.func.id == "setattr" and _is_watched(f"{path}."):
+                yield Suspicion(node.lineno, f"replaces an attribute of {path}", True)
         elif isinstance(node, (ast.Attribute, ast.Name)):
             path = _path(node, names)
             if path in _REACHING:
@@ -99,25 +101,14 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
 
 
 def _in_texts(tree: ast.Module) -> Iterator[Suspicion]:
-    names = _imported(tree)
+    names, first = _imported(tree), next(iter(tree.body), None)
+    docstring = first.value if isinstance(first, ast.Expr) else None
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
         text = text or (node.attr if isinstance(node, ast.Attribute) else _path(node, names))
         for pattern, words in _TEXTS:
-            if text and pattern.search(text) and not _is_docstring(node, tree):
+            if text and pattern.search(text) and node is not docstring:
                 yield Suspicion(node.lineno, words, False)
-
-
-def _is_docstring(node: ast.AST, tree: ast.Module) -> bool:
-    first = tree.body[0]
-    return isinstance(first, ast.Expr) and first.value is node
-
-
-def _call(node: ast.Call, names: dict[str, str]) -> Iterator[Suspicion]:
-    if isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
-        path = _path(node.args[0], names)
-        if _is_watched(f"{path}."):
-            yield Suspicion(node.lineno, f"replaces an attribute of {path}", True)
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:

@@ -128,9 +128,8 @@ def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any
     else:
         return None
     for each in (call.a, call.b):
-        if each.dtype != torch.float64 or type(each) not in (torch.Tensor, torch.nn.Parameter):
-            return None
-        if each.layout != torch.strided:
+        is_plain = type(each) in (torch.Tensor, torch.nn.Parameter) and each.layout == torch.strided
+        if each.dtype != torch.float64 or not is_plain:
             return None
     least = limits_of(call.a.device.type).product_size
     return call if math.prod(call.shape) >= least**3 and min(call.shape) >= least / 2 else None

@@ -122,8 +122,7 @@ def _magnitudes(operand: torch.Tensor, block: int) -> torch.Tensor:
     for top, bottom, height in _parts(operand.shape[0], block):
         row = []
         for left, right, width in _parts(operand.shape[1], block):
-            blocks = operand[top:bottom, left:right].unflatten(1, (-1, width)).unflatten(0, (-1, height))
-            row.append(_size_of(blocks))
+            row.append(_size_of(operand[top:bottom, left:right].unflatten(1, (-1, width)).unflatten(0, (-1, height))))
         strips.append(torch.cat(row, 1))
     return torch.cat(strips)
 

@@ -9,7 +9,6 @@ import torch
 
 from harness.reference.accuracy.bounds import error_unit
 
-
 # Of larger outputs errors are found a piece after the other: in float64 they take many times what an output does.
 _AT_ONCE = 1 << 24
 

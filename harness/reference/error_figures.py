@@ -28,7 +28,6 @@ from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 from harness.reference.spreads import without_small
 
-
 _SAME = Difference(0.0, 0.0, None, None, None)
 _NO_SPREAD = Spread(0.0, 0.0)
 _NEAR_EAGER = 0.5
@@ -125,10 +124,7 @@ def _judged(
 ) -> ErrorFigures:
     """The figures of one launch; `own` and `of_eager` (empty where eager was not run) say how its outputs differ."""
     inputs, truth, outputs = launch.inputs, launch.truth, launch.outputs
-    own = [
-        _either(difference, got, eager)
-        for difference, got, eager in zip(own, outputs, truth.eager or [None] * len(outputs))
-    ]
+    own = [_either(*each) for each in zip(own, outputs, truth.eager or [None] * len(outputs))]
     judge = _by_terms if reference.terms is not None else _by_measured_bounds
     eager = _spreads(of_eager, reference) if truth.eager else None
     figures, number = judge(reference, inputs, own, eager, precision_class)

@@ -65,9 +65,7 @@ class Reference:
         self.notes: list[ProblemNote] = []  # what is told of the problem, once for all rows
         self._construct()
         self._refuse_what_has_no_room(available_bytes)
-        self.families = families_for(
-            problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
-        )
+        self.families = families_for(problem.accuracy.contracted, with_gradients=self.mode == passes.FORWARD_BACKWARD)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
         first, free = self._first_draw()

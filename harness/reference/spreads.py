@@ -67,7 +67,7 @@ def pooled(spreads: Sequence[Spread | None]) -> Spread | None:
 
 def _spread(own: torch.Tensor, other: torch.Tensor) -> Spread:
     unit = error_unit(str(own.dtype).removeprefix("torch."))
-    own, other = (_sampled_rows(each).double() for each in (own, other))
+    own, other = (evenly_spaced(each, _SAMPLED).double() for each in (own, other))
     scale = without_small(torch.nan_to_num(other.abs(), nan=0.0, posinf=0.0).amax(dim=1, keepdim=True)) * unit
     same = (own == other) | (own.isnan() & other.isnan())
     apart = torch.where(same, 0.0, (own - other).abs() / scale)
@@ -75,8 +75,13 @@ def _spread(own: torch.Tensor, other: torch.Tensor) -> Spread:
     return Spread(float(apart.amax()), float(apart.square().mean().sqrt()))
 
 
-def _sampled_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` as rows, all of them or evenly spaced ones."""
+def in_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` as rows × elements of one error scale."""
     elements = math.prod(tensor.shape[dim] for dim in row_dimensions(tensor.shape))
-    rows = tensor.reshape(-1, elements)
-    return rows[:: max(1, -(-rows.numel() // max(_SAMPLED, elements)))]
+    return tensor.reshape(-1, elements) if tensor.numel() else tensor.reshape(0, 1)
+
+
+def evenly_spaced(tensor: torch.Tensor, most: int) -> torch.Tensor:
+    """Rows of `tensor`, all or evenly spaced ones of about `most` elements, or one row."""
+    rows = in_rows(tensor)
+    return rows[:: max(1, -(-rows.numel() // max(most, rows.shape[1])))]

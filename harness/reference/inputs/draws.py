@@ -10,7 +10,6 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 from types import ModuleType
@@ -56,25 +55,18 @@ class Drawing:
         differing, values_differ = {}, False
         for way in Way:
             self.way = way
-            first, second = _traits(draw()), _traits(draw())
-            differing[way] = sum(own != other for own, other in zip(first.digests, second.digests))
-            values_differ |= first.skeleton != second.skeleton
-            if first.digests and differing[way] == len(first.digests):
+            (first, first_form), (second, second_form) = _traits(draw()), _traits(draw())
+            differing[way] = sum(own != other for own, other in zip(first, second))
+            values_differ |= first_form != second_form
+            if first and differing[way] == len(first):
                 return True
         self.way = max(differing, key=differing.__getitem__)
         return differing[self.way] > 0 or values_differ
 
 
-@dataclass(frozen=True)
-class _Traits:
+def _traits(inputs: InputSet) -> tuple[list[str], Any]:
     """What two draws are compared by; the tensors themselves may be large."""
-
-    digests: list[str]
-    skeleton: Any
-
-
-def _traits(inputs: InputSet) -> _Traits:
-    return _Traits(inputs.digests(), inputs.skeleton)
+    return inputs.digests(), inputs.skeleton
 
 
 @contextmanager
