@@ -110,10 +110,7 @@ def _is_jit(node: ast.expr) -> bool:
 
 
 def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> set[str]:
-    """Those of `names` (as they were recorded; in a namespace, or mangled still) that PyTorch carries a kernel of.
-
-    A name that so much of PyTorch is called alike that not all of it is looked at counts as carried.
-    """
+    """Those of `names`, as recorded, that PyTorch has a kernel of, or too many names alike to look at all of them."""
     written = {name: _as_written(name) for name in names}
     alike: dict[str, set[str]] = {name: set() for name in names}
     for library in sorted((folder or _pytorch_libraries()).glob("libtorch_cuda*")):

@@ -172,7 +172,11 @@ def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
         times[span.name] += span.time_us
     traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
     alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
-    told = (*_told_of(owners.packages), *owners.notes)
+    of_packages = [
+        f"{name}: {file} has a kernel of that name too, so that nobody knows whose ran; give yours another name"
+        for name, file in sorted(owners.packages.items())
+    ]
+    told = (*of_packages, *owners.notes)
     provenance = Provenance("unknown", None, traced, (*_notes(traced), *told), sum(alone_us.values()))
     total_us = provenance.busy_us - alone_us["driver"]
     if total_us <= 0:
@@ -252,9 +256,8 @@ def _owner(name: str, evidence: OwnNames) -> tuple[str, str]:
     bare = bare_name(name)
     if name in evidence.triton:
         return "own", "triton"
-    if bare in evidence.source.kernels or (is_numbas(name) and bare in evidence.source.functions):
-        return "own", "source"
-    if stems_of(bare) & evidence.source.stems:
+    defined = evidence.source
+    if bare in defined.kernels or (is_numbas(name) and bare in defined.functions) or stems_of(bare) & defined.stems:
         return "own", "source"
     return "unknown", ""
 
@@ -289,13 +292,6 @@ def _notes(traced: Collection[TracedKernel]) -> list[str]:
         if names:
             notes.append(f"{', '.join(names)}: {reason}")
     return notes
-
-
-def _told_of(packages: Mapping[str, str]) -> list[str]:
-    return [
-        f"{name}: {file} has a kernel of that name too, so that nobody knows whose ran; give yours another name"
-        for name, file in sorted(packages.items())
-    ]
 
 
 def _told_of_nobodys(traced: Collection[TracedKernel]) -> str:

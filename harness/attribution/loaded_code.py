@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,9 +112,7 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def not_of_the_build(
-    names: Collection[str], loaded: LoadedCode, extensions: Iterable[Path], sm: str
-) -> Mapping[str, str]:
+def not_of_the_build(names: Collection[str], loaded: LoadedCode, extensions: Iterable[Path], sm: str) -> dict[str, str]:
     """Those of the demangled kernel `names`, which the build has, that were loaded with other code, each with a reason.
 
     A kernel of which the build has no machine code for this GPU is left out: the driver makes its code of PTX.

@@ -45,10 +45,7 @@ class Ran(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call that launched a kernel, or a graph: its number, and that of the call of the driver's that it made, if any.
-
-    A kernel bears the one or the other.
-    """
+    """A call that launched a kernel or a graph: its number, and the driver's call within; a kernel bears either."""
 
     number: int
     within: int = 0

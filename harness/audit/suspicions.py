@@ -144,10 +144,7 @@ def _is_watched(path: str) -> bool:
 
 
 def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
-    """Where to look in the source, beside a finding; beside a good row, what it says of its own kernels is not taken.
-
-    What tells whose kernels ran is written down in its process, where such a source reaches.
-    """
+    """Where to look in the source, beside a finding; beside a good row, its word on its own kernels is not taken."""
     suspicions = suspicions_in(source)
     if verdict.status is Status.OK and suspicions:
         judgement.warnings += [f"its {each.text}: look at it" for each in suspicions if each.patches]

@@ -53,10 +53,7 @@ class Builds(Protocol):
 
 
 class BuildPool:
-    """Builds `candidates` from the moment it is made, or takes them from `builds`; use it in a `with`.
-
-    It builds `gently`, on half the cores, where another run is timing meanwhile.
-    """
+    """Builds `candidates` at once, `gently` on half the cores, or takes them from `builds`; use it in a `with`."""
 
     def __init__(
         self, problem: Problem, candidates: Sequence[Candidate], backend: Backend, settings: Settings,
@@ -147,10 +144,8 @@ class BuildPool:
         # On a CPU all problems share one: Inductor first tries which instructions its compiler has, 9 s on one core.
         own = "" if self._backend.limits.is_host else f"-{baseline_hash(path)}"
         warm = self._warm_folder(f"{baseline.name}{own}")
-        precision_class = baseline.precision_class or self._problem.accuracy.precision_class
-        prepared = Prepared(
-            baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
-        )
+        allowed = baseline.precision_class or self._problem.accuracy.precision_class
+        prepared = Prepared(baseline.name, str(path), {}, (), warm / "triton", allowed, "torch", is_baseline=True)
         return prepared, WorkerLauncher(self._backend, self.sandbox, warm, baseline.imports, [path], self._hidden)
 
     def _candidate(self, candidate: Candidate) -> tuple[Prepared, WorkerLauncher]:

@@ -85,11 +85,7 @@ class ControlKeeper:
             self.pool.add([] if timing is None else [timing])  # a failure counts as one of those that are wanted
 
     def renew_when_quiet(self) -> None:
-        """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.
-
-        With a compiler on every core a control once took 390 µs more for the harness's own steps than what came after
-        it.
-        """
+        """Time the control again for a clock in doubt, when nothing compiles: that once added 390 µs to the steps."""
         if not self.build_pool.is_quiet:
             self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")
             self.build_pool.wait_until_quiet()
@@ -147,10 +143,7 @@ class BaselinePool:
         self.kernels = UNCOUNTED
 
     def add(self, timings: Sequence[Timing]) -> None:
-        """Count these, each of another process, as tried, and those in which eager was timed in all rounds.
-
-        None after there are as many as are wanted: rows before and after it would be over two means.
-        """
+        """Count these as tried, and those with eager in all rounds; none beyond the wanted: rows are over one mean."""
         if self._tried >= self._wanted:
             return
         self._tried += max(1, len(timings))

@@ -40,10 +40,7 @@ _TIMES_CONTROLS_ROW = 10
 
 
 class EntryJudge:
-    """Judges entries of one problem on one device, as `context` has them, beside what the `control` left.
-
-    `budget_s` is what whoever asks for the next row gives it.
-    """
+    """Judges entries of a problem on a device, as `context` has them, beside `control`, within `budget_s` a row."""
 
     def __init__(self, context: JudgingContext, control: ControlKeeper, examiner: Examiner | None = None) -> None:
         self._context, self._control, self._examiner = context, control, examiner

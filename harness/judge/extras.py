@@ -50,10 +50,7 @@ class Extras:
 def measure(
     session: Session, reference: Reference, precision_class: str, time_us: float, wanted: Collection[str]
 ) -> Extras:
-    """Measure what is `wanted` of `ENERGY` and `TIMES` for a call that takes about `time_us`.
-
-    A failure is a note and ends it: the candidate has been judged by then, and its process may be gone.
-    """
+    """Measure the `wanted` of `ENERGY` and `TIMES` for a call of about `time_us`; a failure is a note and ends it."""
     burst, backend = _Burst(session, reference, precision_class), session.backend
     extras = Extras()
     try:
@@ -120,10 +117,7 @@ class _Burst:
         self._session, self._reference, self._class = session, reference, precision_class
 
     def make(self, way: str, calls: int, meter: AbstractContextManager[object] = nullcontext()) -> dict[str, Any]:
-        """What the worker reports. Raises Failed.
-
-        `meter` is entered for the calls alone: drawing inputs and the float64 truth are another load.
-        """
+        """What the worker reports. `meter` is entered for the calls alone, not for other load. Raises Failed."""
         session, reference = self._session, self._reference
         inputs = reference.draw()
         session.backend.synchronize()

@@ -220,9 +220,7 @@ def _step_left_out(every: Sequence[Window], output_bytes: int) -> str | None:
 def _unlike_judges(made: Launches, every: Sequence[Window], timing: Timing) -> str | None:
     """A sentence when recorded launches took longer by the judge's own clock than the recording and the harness's steps say."""
     steps_us, last = timing.typical_overhead_us, made.launches[-len(every):]
-    longer_us = [
-        launch.window_us - window.open_us for launch, window in zip(last, every) if launch.window_us is not None
-    ]
+    longer_us = [each.window_us - window.open_us for each, window in zip(last, every) if each.window_us is not None]
     if steps_us is None or not longer_us:
         return None
     open_us, more_us = statistics.median(window.open_us for window in every), statistics.median(longer_us) - steps_us
@@ -238,9 +236,7 @@ def _busy_for_longer(every: Sequence[Window], timing: Timing, limits: DeviceLimi
     """A sentence when recorded kernels ran for longer than a timed call took, whatever recording them adds: that much to
     each stretch of work, and no more than half of it. Empty kernels on other streams thus excuse no long one.
     """
-    ran_us = statistics.median(
-        sum(max(each_us - _EACH_US, each_us / 2) for each_us in window.stretches_us) for window in every
-    )
+    ran_us = statistics.median(sum(max(us - _EACH_US, us / 2) for us in window.stretches_us) for window in every)
     if ran_us <= limits.traced_most * timing.time_us + limits.traced_slack_us:
         return None
     return (

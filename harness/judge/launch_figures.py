@@ -27,10 +27,7 @@ _TOLD = 200  # characters of what a worker says that it returned
 
 
 def launches_at_once(reference: Reference) -> int:
-    """Of how many launches everything is computed before an answer is waited for.
-
-    Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
-    """
+    """Of how many launches all is computed before one answer is waited for: as many as their truths have room."""
     if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
         return 1
     memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory

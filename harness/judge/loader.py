@@ -40,10 +40,7 @@ class Loader:
 
 @contextmanager
 def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[None]:
-    """Have wrong outputs be the fault of a state that is not the reference's. Raises Failed.
-
-    Where the outputs are right all the same, `judgement` takes a warning, if there is one.
-    """
+    """Have wrong outputs be the fault of a state that is not the reference's, right ones a warning. Raises Failed."""
     try:
         yield
     except Failed as failure:

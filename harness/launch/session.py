@@ -206,10 +206,7 @@ class Session:
         return count
 
     def note_helpers(self) -> None:
-        """Note in `helped` whether a process that the candidate began uses the GPU beside the one that makes its launches.
-
-        Where NVML does not list this process, as in a container, who holds the device's files open counts.
-        """
+        """Note in `helped` whether a process that the candidate began uses the GPU, by NVML or by open files."""
         on_gpu = self.backend.processes()
         if self._on_gpu == on_gpu is not None:  # the same as before: to look through all processes takes milliseconds
             return

@@ -62,10 +62,7 @@ class WorkerLauncher:
                 self._end_prestart()
 
     def wait_until_open(self) -> int | None:
-        """The pid of the worker that waits and has opened the device, once it has if it was asked to; else None.
-
-        One that does not open it is ended, and another is started when its turn comes.
-        """
+        """The pid of the waiting worker, once the device is open in it; None without one, or where it had to end."""
         if self._prestart is None or not self._is_opening:
             return None
         if not self._prestart.has_greeted:

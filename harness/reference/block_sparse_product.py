@@ -99,10 +99,7 @@ def worth_leaving_out(a: torch.Tensor, b: torch.Tensor, block: int | None = None
 
 
 def apart(made: torch.Tensor, a: torch.Tensor, b: torch.Tensor, strip: int = 1024) -> float:
-    """The largest distance of `made` from `a @ b` relative to |a||b|, found strip by strip to save memory.
-
-    Infinite where an element must be zero and is not; NaN where one is NaN.
-    """
+    """The largest distance of `made` from `a @ b` over |a||b|, by strips; infinite where a zero is none, or NaN."""
     worst = a.new_zeros(())
     for top, left in itertools.product(range(0, a.shape[0], strip), range(0, b.shape[1], strip)):
         rows, columns = a[top:top + strip], b[:, left:left + strip]

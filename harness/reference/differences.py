@@ -46,10 +46,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | 
 
 
 def differences(outputs: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]]) -> list[Difference]:
-    """`difference` of each of (got, expected, scale), all on one device.
-
-    Of a GPU one answer is waited for, and one for each output of an exact type.
-    """
+    """`difference` of each, all on one device; of a GPU one answer is waited for, and one for each exact type."""
     on_gpu = [
         number for number, (got, _, scale) in enumerate(outputs)
         if got.is_cuda and got.numel() and scale is not None and got.is_floating_point()

@@ -46,10 +46,7 @@ class Returned:
 def judge_outputs(
     reference: Reference, inputs: InputSet, truth: Truth, outputs: list[torch.Tensor], precision_class: str
 ) -> ErrorFigures:
-    """The worst output of one launch as error figures with the bounds that hold for these inputs.
-
-    Figures that are over their bounds carry the evidence.
-    """
+    """The worst output of one launch as error figures, with evidence where they are over their bounds."""
     return judge_launches(reference, [Returned(inputs, truth, outputs)], precision_class)[0]
 
 
@@ -184,14 +181,11 @@ def _nothing_off(reference: Reference, inputs: InputSet, precision_class: str) -
     return _figures(reference, inputs, _SAME, _NO_SPREAD, Bounds(8.0, None, precision_class))
 
 
-def _figures(
-    reference: Reference, inputs: InputSet, difference: Difference, eager: Spread, bounds: Bounds
-) -> ErrorFigures:
+def _figures(reference: Reference, inputs: InputSet, own: Difference, eager: Spread, bounds: Bounds) -> ErrorFigures:
     return ErrorFigures(
-        max_u=difference.max_u, rms_u=difference.rms_u, eager_max_u=eager.max_u, eager_rms_u=eager.rms_u,
-        family=inputs.family.name, sizes=sizes_text(reference.sizes) or "the reference's own sizes", bounds=bounds,
-        worst_index=difference.worst_index, got=difference.got, expected=difference.expected,
-        has_products=reference.has_products,
+        max_u=own.max_u, rms_u=own.rms_u, eager_max_u=eager.max_u, eager_rms_u=eager.rms_u, family=inputs.family.name,
+        sizes=sizes_text(reference.sizes) or "the reference's own sizes", bounds=bounds, worst_index=own.worst_index,
+        got=own.got, expected=own.expected, has_products=reference.has_products,
     )
 
 

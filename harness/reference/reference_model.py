@@ -207,10 +207,7 @@ class Reference:
         return tensors
 
     def draw(self, family: Family = GIVEN, seed: int | None = None) -> Inputs:
-        """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before.
-
-        Where memory is short nothing is kept of it but the seed.
-        """
+        """A fresh set under a seed of the system's, or that of `seed`; where memory is short only that is kept."""
         if not self._can_draw_again or family is not GIVEN:  # what a gradient has a part in is not the same twice
             return self._drawn(family, seed)
         return RedrawnInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
@@ -426,10 +423,7 @@ def be_strict() -> None:
 
 
 def load_module(problem: Problem, sizes: Mapping[str, int]) -> types.ModuleType:
-    """Run the reference's source with its module-level sizes replaced by `sizes`.
-
-    Raises InputError when it cannot be run.
-    """
+    """Run the reference's source with its module-level sizes replaced by `sizes`. Raises InputError where it fails."""
     path = problem.reference_path
     module = types.ModuleType(f"reference_{problem.name}")
     module.__file__ = str(path)
@@ -445,12 +439,8 @@ def _on_device(values: list[Any], device: torch.device) -> list[Any]:
     return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
 
 
-# The most memory that a stretch of work on a device held beyond what was there before it.
-
-
 class PeakMemory:
-    """Measures while entered; `bytes` then says what PyTorch's allocator gave out at most. 0 on a CPU, where nobody counts.
-    """
+    """Measures the `bytes` that PyTorch's allocator gave out at most while entered; 0 on a CPU: nobody counts there."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self.bytes = device, 0

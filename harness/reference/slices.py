@@ -91,10 +91,7 @@ def _lengths(tensors: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], j
 
 def _ways(tensors: Sequence[torch.Tensor], length: int) -> Iterator[tuple[int | None, ...]]:
     """Axes of each tensor that may be the batch, the first axis of every tensor that has one so long first."""
-    options = []
-    for tensor in tensors:
-        axes = [axis for axis, size in enumerate(tensor.shape) if size == length]
-        options.append([*axes, None])
+    options = [[*(axis for axis, size in enumerate(each.shape) if size == length), None] for each in tensors]
     return (axes for axes in itertools.product(*options) if any(axis is not None for axis in axes))
 
 

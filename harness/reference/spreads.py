@@ -26,10 +26,7 @@ def row_scale(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def without_small(scales: torch.Tensor) -> torch.Tensor:
-    """The scales of rows, none of them smaller than an eighth of the median of those that are not zero.
-
-    `scales` may be repeated over the dimensions of a row, and is then returned so.
-    """
+    """The scales of rows, none below an eighth of the median of those above zero, repeated over a row as they were."""
     if not scales.numel():
         return scales
     rows = scales[tuple(slice(0, 1) if step == 0 else slice(None) for step in scales.stride())]

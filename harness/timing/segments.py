@@ -95,11 +95,9 @@ class SegmentRunner:
                 drawn = self._take()
             self._draw_ahead_if(is_last and gate)
             if arm == "A":
-                made = self._deferred.settling(
-                    lambda: self._session.launch(
-                        drawn, gate=gate, meanwhile=self._deferred.work, synchronised=synchronised
-                    )
-                )
+                made = self._deferred.settling(lambda: self._session.launch(
+                    drawn, gate=gate, meanwhile=self._deferred.work, synchronised=synchronised
+                ))
                 if is_tight:
                     self._deferred.add(functools.partial(self._verify, drawn, made, self._to_verify(len(drawn))))
                     self._deferred.settle()  # before the baseline takes the memory

@@ -19,10 +19,7 @@ _QUARTER = 0.25
 
 @dataclass(frozen=True)
 class HalfRound:
-    """Half a round: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
-
-    `of_baseline` are its segments in this half: one, none where that of the round is in the other half, or two.
-    """
+    """Half a round, on inputs drawn alike, lead-ins left out, in µs; `of_baseline` has none, one or two segments."""
 
     launches: list[Launch]
     of_baseline: list[list[float]]
@@ -158,10 +155,8 @@ class Timing:
 
     def rounds_until(self, seconds: float) -> int | None:
         """How many rounds were kept up to the first that ended so late, or later; None before there is one."""
-        for number, at_s in enumerate(self.read_at_s, 1):
-            if at_s >= seconds:
-                return sum(self.read_kept[:number])
-        return None
+        number = next((number for number, at_s in enumerate(self.read_at_s, 1) if at_s >= seconds), None)
+        return None if number is None else sum(self.read_kept[:number])
 
     @property
     def agreeing(self) -> bool:

@@ -48,10 +48,7 @@ class Drawing:
             return self._arguments_of(module.get_inputs())
 
     def settle(self, draw: Callable[[], InputSet]) -> bool:
-        """Choose the first way in which the most tensors differ between two draws; whether anything does.
-
-        `draw` makes a set by this drawing, under a seed of its own. Most files differ in all tensors as they are written.
-        """
+        """Choose the first way in which the most tensors differ between two draws by `draw`; whether anything does."""
         differing, values_differ = {}, False
         for way in Way:
             self.way = way
@@ -71,10 +68,7 @@ def _traits(inputs: InputSet) -> tuple[list[str], Any]:
 
 @contextmanager
 def _seeds_passed_over(seed: int) -> Iterator[None]:
-    """While entered, a seed that Python code sets counts for nothing, in PyTorch, NumPy and `random` alike.
-
-    Generators that are made meanwhile, and those of NumPy and `random`, follow from `seed`.
-    """
+    """While entered, seeds that Python code sets count for nothing; new generators, NumPy and `random` go by `seed`."""
     numbers = count(seed)
 
     def next_seed() -> int:

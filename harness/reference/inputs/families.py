@@ -101,10 +101,7 @@ def family_named(name: str) -> Family:
 
 
 def one_hot_along(matrix: torch.Tensor, axis: int) -> torch.Tensor:
-    """A matrix of the same shape with a single 1 in each line along `axis`, where `matrix` is not zero.
-
-    Lines of nothing but zeros stay so.
-    """
+    """A matrix alike with a single 1 in each line along `axis`, where `matrix` is not zero; lines of zeros stay so."""
     allowed = matrix != 0
     chosen = (torch.rand(matrix.shape, device=matrix.device) * allowed).argmax(dim=axis, keepdim=True)
     hot = torch.zeros_like(matrix).scatter_(axis, chosen, 1)

@@ -51,8 +51,7 @@ class LateInputs:
 
 
 def late_inputs(inputs: Inputs, other: Inputs, index: int) -> LateInputs | None:
-    """`inputs` for launch `index` with pieces of `other`, another draw, in some places; None where no two draws differ.
-    """
+    """`inputs` for launch `index` with some pieces of `other`, another draw; None where no two draws differ."""
     count = inputs.size_bytes // PIECE_BYTES
     if count <= _LOOKED_THROUGH:
         return _of_those(_differing(inputs, other, slice(None)), count, inputs, other, index)

@@ -182,8 +182,7 @@ class LateInputProbe(OneLaunchProbe):
 
 
 def _begun_before(failure: Failed) -> Failed:
-    """The verdict where an output is wrong each time its inputs are completed late, as `failure` says, and else right.
-    """
+    """The verdict where an output is wrong each time its inputs come late, as `failure` says, and right elsewhere."""
     return failures.failed(
         Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
         "its output is wrong each time that a part of its inputs comes as the timed window opens, and right "

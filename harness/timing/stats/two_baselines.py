@@ -48,8 +48,7 @@ def spanning(in_worker: Interval, outside: Interval) -> Interval:
 
 
 def unseen(outside: Interval, shorter_us: float) -> Interval:
-    """The interval over the baseline outside alone, wider at either end by what a process may add to the shorter call.
-    """
+    """The interval over the baseline outside, wider at either end by what a process may add to the shorter call."""
     by = 1 + APART_LEAST_US / shorter_us
     return Interval(outside.estimate, outside.lo / by, outside.hi * by)
 
