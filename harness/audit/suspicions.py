@@ -27,29 +27,24 @@ _TEXTS = (
     (re.compile(r"/proc/(?:self|thread-self|\d|%|\{|$)"), "looks at its own process's memory and files (/proc)"),
 )
 _SWITCHES = frozenset({"sys.dont_write_bytecode"})
-_REACHING = {
-    "gc.get_objects": "looks through all objects of its process",
-    "gc.get_referrers": "looks through all objects of its process",
-    "sys._getframe": "looks at its callers' frames",
-    "sys._current_frames": "looks at other threads' frames",
-    "inspect.stack": "looks at its callers' frames",
-    "inspect.currentframe": "looks at its callers' frames",
-    "os.fork": "starts another process",
-    "os.kill": "sends signals",
-    "os.getppid": "asks for its parent process",
-    "sys.settrace": "traces every call",
-    "sys.setprofile": "traces every call",
-    "torch._C._autograd._profiler_enabled": "asks whether it is being traced",
-    "torch._C._autograd._profiler_type": "asks whether it is being traced",
-    "torch.autograd._profiler_enabled": "asks whether it is being traced",
-    "torch.autograd.profiler._is_profiler_enabled": "asks whether it is being traced",
-    "sys.getprofile": "looks at who traces its calls",
-    "threading.getprofile": "looks at who traces its calls",
-    **{
-        f"torch.nn.modules.module.register_module_{which}_hook": "is called wherever a module is"
+_REACHING = {path: words for words, paths in (
+    ("looks through all objects of its process", ("gc.get_objects", "gc.get_referrers")),
+    ("looks at its callers' frames", ("sys._getframe", "inspect.stack", "inspect.currentframe")),
+    ("looks at other threads' frames", ("sys._current_frames",)),
+    ("starts another process", ("os.fork",)),
+    ("sends signals", ("os.kill",)),
+    ("asks for its parent process", ("os.getppid",)),
+    ("traces every call", ("sys.settrace", "sys.setprofile")),
+    ("asks whether it is being traced", (
+        "torch._C._autograd._profiler_enabled", "torch._C._autograd._profiler_type",
+        "torch.autograd._profiler_enabled", "torch.autograd.profiler._is_profiler_enabled",
+    )),
+    ("looks at who traces its calls", ("sys.getprofile", "threading.getprofile")),
+    ("is called wherever a module is", [
+        f"torch.nn.modules.module.register_module_{which}_hook"
         for which in ("forward_pre", "forward", "full_backward_pre", "full_backward", "backward")
-    },
-}
+    ]),
+) for path in paths}
 
 
 @dataclass(frozen=True)

@@ -106,10 +106,8 @@ class LaunchConversation:
         self.hidden: bool | None = None
 
     def conduct(self, command: dict[str, Any], meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Send `command` and see it through; returns the report. Raises Failed.
-
-        `meanwhile` is called once it is sent: of a queue that is gated the worker makes the launches then, and none of
-        them runs.
+        """Send `command` and see it through; returns the report. Raises Failed. `meanwhile` is called once it is sent:
+        of a queue that is gated the worker makes the launches then, and none of them runs.
         """
         backend, channel = self._backend, self._channel
         try:

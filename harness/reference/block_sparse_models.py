@@ -79,9 +79,10 @@ class Search(_Products):
         self.held: dict[Place, Held] = {}
 
     def compute(self, call: _Product, place: Place) -> None:
-        held = _worth_it(call.a, call.b)
-        if held is not None:
-            self.held[place] = held
+        with contextlib.suppress(torch.OutOfMemoryError):  # the search holds more than a truth does
+            held = worth_leaving_out(call.a, call.b)
+            if held is not None and apart(product(call.a, call.b, held.pieces), call.a, call.b) <= MOST_APART:
+                self.held[place] = held
 
 
 class _LeftOut(_Products):
@@ -104,14 +105,6 @@ def without(held: Mapping[Place, Held], sound: list[torch.Tensor]) -> contextlib
     device, whether that is all of it. Where it is not, what came of the product is wrong.
     """
     return _LeftOut(held, sound) if held else contextlib.nullcontext()
-
-
-def _worth_it(a: torch.Tensor, b: torch.Tensor) -> Held | None:
-    try:
-        held = worth_leaving_out(a, b)
-        return held if held is not None and apart(product(a, b, held.pieces), a, b) <= MOST_APART else None
-    except torch.OutOfMemoryError:  # the search holds more than a truth does
-        return None
 
 
 def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> _Product | None:

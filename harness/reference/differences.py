@@ -37,10 +37,8 @@ class Difference:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> Difference:
-    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own type.
-
-    An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
-    infinite error.
+    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own type. An element that
+    must be equal and is not, or that is NaN or infinite where the truth is neither, has an infinite error.
     """
     return differences([(got, expected, scale)])[0]
 

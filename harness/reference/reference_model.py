@@ -6,11 +6,10 @@ errors, is found in `expected`.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -90,6 +89,8 @@ class Reference:
         self._truths = Truths(
             self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
         )
+        self.by_eager, self.in_slices = self._truths.by_eager, self._truths.in_slices
+        self.outputs_under, self.sample_of = self._truths.outputs_under, self._truths.sample_of
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
         self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         # One for each output; what eager differs by from itself counts as an error of its own.
@@ -266,12 +267,6 @@ class Reference:
         now = model.state_dict()
         return {name: now[name].detach().to("cpu") for name in self.moved_state}
 
-    def outputs_under(
-        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
-    ) -> list[torch.Tensor]:
-        """What `Truths.outputs_under` says of the model."""
-        return self._truths.outputs_under(mode, inputs, in_float64=in_float64)
-
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
         return self.truths([inputs], with_eager=with_eager)[0]
@@ -392,20 +387,6 @@ class Reference:
     @property
     def is_compared_in_slices(self) -> bool:
         return self._truths.is_compared_in_slices
-
-    def in_slices(
-        self, inputs: Inputs, outputs: Sequence[torch.Tensor]
-    ) -> Iterator[tuple[range, InputSet, list[torch.Tensor]]]:
-        """What `Truths.in_slices` says of the model."""
-        return self._truths.in_slices(inputs, outputs)
-
-    def by_eager(self, inputs: Inputs) -> Truth:
-        """What strict eager returns, in the place of a truth."""
-        return self._truths.by_eager(inputs)
-
-    def sample_of(self, inputs: Inputs) -> Inputs:
-        """A slice of `inputs` where outputs are compared in slices, or all of them."""
-        return self._truths.sample_of(inputs)
 
     def _check_dtype(self) -> None:
         made = sorted({spec.dtype for spec in self.specs if spec.torch_dtype.is_floating_point})

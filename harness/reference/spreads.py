@@ -47,9 +47,7 @@ def row_dimensions(shape: Sequence[int]) -> list[int]:
 
 def spread_between(own: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> list[Spread | None]:
     """The spread of each output of `own` around that of `other`, in u of `own`'s type; None for whole numbers and for
-    what is empty.
-
-    Where both are infinite or NaN they do not differ; where one is, the spread is infinite.
+    what is empty. Where both are infinite or NaN they do not differ; where one is, the spread is infinite.
     """
     return [_spread(*pair) if pair[0].is_floating_point() and pair[0].numel() else None for pair in zip(own, other)]
 

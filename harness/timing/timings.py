@@ -218,9 +218,7 @@ class Timing:
     @property
     def wall_overhead_us(self) -> float | None:
         """Mean, a tenth trimmed at each end, of the judge's wall time of a launch, on a CPU from the opening of its
-        window, less the time reported for it.
-
-        Not the median: a lie about every third launch would not move it.
+        window, less the time reported for it. Not the median: a lie about every third launch would not move it.
         """
         return trimmed_mean(self.wall_less_time_us, OVERHEAD_TRIM) if self.wall_less_time_us else None
 

@@ -24,10 +24,8 @@ _DRAWN_PIECES = 64 * MOST_PIECES
 
 @dataclass(frozen=True)
 class LateInputs:
-    """What lies in the slot of launch `index` at first, and what belongs there.
-
-    `places` (int64, N) are numbers of 16-byte pieces, `pieces` (int64, N×2) what belongs there, and `others` what another
-    draw has there.
+    """What lies in the slot of launch `index` at first, and what belongs there. `places` (int64, N) are numbers of
+    16-byte pieces, `pieces` (int64, N×2) what belongs there, and `others` what another draw has there.
     """
 
     index: int

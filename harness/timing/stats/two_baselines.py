@@ -28,13 +28,9 @@ _BARELY = 3
 def baselines_agree(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float, times: float = 1) -> bool:
     """Whether log-ratios over the two baselines are apart by no more than processes may be, or than `times` as much."""
     apart = abs(math.expm1(trimmed_mean(in_worker) - trimmed_mean(outside)))
-    return apart <= times * _most_apart(baseline_us)
-
-
-def _most_apart(baseline_us: float) -> float:
-    if baseline_us >= _LONG_US:
-        return APART_LEAST_US / _LONG_US
-    return max(APART_SHARE, APART_LEAST_US / baseline_us)
+    is_long = baseline_us >= _LONG_US
+    most_apart = APART_LEAST_US / _LONG_US if is_long else max(APART_SHARE, APART_LEAST_US / baseline_us)
+    return apart <= times * most_apart
 
 
 def may_be_processes(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float) -> bool:
