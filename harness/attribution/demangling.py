@@ -34,11 +34,8 @@ def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     that is left as it is may name a traced kernel that was left so, too.
     """
     name_by_symbol = {symbol: symbol for symbol in symbols}
-    # One with a line break in it would push all that come after it to another's name.
-    mangled = [
-        symbol for symbol in name_by_symbol
-        if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL and len(symbol.split()) == 1
-    ]
+    mangled = [each for each in name_by_symbol if each.startswith("_Z") and len(each) <= _LONGEST_SYMBOL]
+    mangled = [each for each in mangled if len(each.split()) == 1]  # a line break would push others to its name
     lengths = accumulate(map(len, mangled))
     mangled = [symbol for symbol, bytes_so_far in zip(mangled[:_MOST_SYMBOLS], lengths) if bytes_so_far <= _MOST_BYTES]
     mangled.sort(key=lambda symbol: symbol.count("_") > _MOST_LINES)

@@ -23,9 +23,7 @@ _LETTERS, _LONGEST_STRING, _MOST_BYTES = re.compile(rb"[A-Za-z0-9_$.]+"), 2000, 
 
 
 def device_symbols(path: Path, timeout_s: float = _TOOL_TIMEOUT_S, most: int = 50_000) -> set[str] | None:
-    """The kernels in the device code of a shared object, mangled; none where there are more than `most` or listing them
-    takes longer than `timeout_s` s (or a minute), None where there is no cuobjdump to read them.
-    """
+    """The kernels of a shared object, mangled; none beyond `most` or `timeout_s` (a minute); None without cuobjdump."""
     tool = find_cuobjdump()
     if tool is None:
         return None

@@ -58,18 +58,14 @@ def installed_folders() -> set[str]:
 def _with_kernels(top: str) -> tuple[tuple[Path, bytes], ...]:
     """The Python files below `top` that may bring kernels, with their content: some hundreds of ten thousand."""
     files = []
-    for path in _sources(top):
-        with contextlib.suppress(OSError):
-            content = path.read_bytes()
-            if any(mark in content for mark in _MARKS):
-                files.append((path, content))
-    return tuple(files)
-
-
-def _sources(top: str) -> Iterator[Path]:
     for folder, inside, names in os.walk(top):
         inside[:] = [name for name in inside if name not in _NOT_OFFERED]
-        yield from (Path(folder, name) for name in names if name.endswith(".py"))
+        for path in (Path(folder, name) for name in names if name.endswith(".py")):
+            with contextlib.suppress(OSError):
+                content = path.read_bytes()
+                if any(mark in content for mark in _MARKS):
+                    files.append((path, content))
+    return tuple(files)
 
 
 def kernels_of(path: Path) -> set[str]:
@@ -86,9 +82,7 @@ def kernels_of(path: Path) -> set[str]:
 
 
 def _compiled(text: str) -> set[str]:
-    """The functions of a Python text that are given to a `jit`, as decorator or by name (PyTorch's own makes no kernels), and
-    the stems of those that are a kernel in another language.
-    """
+    """The functions of a Python text that are given to a `jit` (not PyTorch's own), and the stems of other kernels."""
     try:
         tree = parsed(text)
     except SourceFault:
@@ -116,10 +110,7 @@ def _is_jit(node: ast.expr) -> bool:
 
 
 def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> set[str]:
-    """Those of `names` (as they were recorded; in a namespace, or mangled still) that PyTorch carries a kernel of.
-
-    A name that so much of PyTorch is called alike that not all of it is looked at counts as carried.
-    """
+    """Those of `names`, as recorded, that PyTorch has a kernel of, or too many names alike to look at all of them."""
     written = {name: _as_written(name) for name in names}
     alike: dict[str, set[str]] = {name: set() for name in names}
     for library in sorted((folder or _pytorch_libraries()).glob("libtorch_cuda*")):
@@ -128,10 +119,8 @@ def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> se
                 if len(alike[name]) <= _MOST_ALIKE:
                     alike[name].update(_symbols_with(part, chunk))
     carried_names = {name for name, symbols in alike.items() if name in symbols or len(symbols) > _MOST_ALIKE}
-    for name in alike.keys() - carried_names:
-        if name in demangled_names(sorted(alike[name], key=len)).values():
-            carried_names.add(name)
-    return carried_names
+    others = alike.keys() - carried_names
+    return carried_names | {name for name in others if name in demangled_names(sorted(alike[name], key=len)).values()}
 
 
 def _as_written(name: str) -> bytes:

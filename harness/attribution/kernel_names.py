@@ -108,9 +108,7 @@ def function_of_stem(stem: str) -> str:
 
 
 def stems_of(bare: str) -> set[str]:
-    """The stems that a kernel of this bare name may have come of. Where arguments begin in CuTe DSL's nobody marks: there it
-    is each beginning that ends before an underscore.
-    """
+    """The stems that a kernel of this bare name may have; of CuTe DSL's each beginning, since nobody marks its end."""
     match = _NUMBERED.fullmatch(bare)
     if bare.startswith(_CUTE_BEGINS):
         words = match.group(1).removeprefix(_CUTE_BEGINS).split("_") if match is not None else []

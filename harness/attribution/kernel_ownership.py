@@ -32,15 +32,7 @@ from typing import Any, NamedTuple
 
 from harness.attribution.installed_kernels import brought_by_packages, shipped_by_pytorch
 from harness.attribution.kernel_names import (
-    bare_name,
-    is_anonymous,
-    is_fill,
-    is_header_template,
-    is_library_like,
-    is_mangled,
-    is_numbas,
-    is_shipped,
-    stems_of,
+    bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_mangled, is_numbas, is_shipped, stems_of,
 )
 from harness.attribution.symbols import OwnNames
 
@@ -73,9 +65,7 @@ class Span(NamedTuple):
 
 
 class TracedKernel(NamedTuple):
-    """All launches of one name, their times added up. `owner` is own, library, driver (copies and fills) or unknown;
-    `found_in` extension, strings, triton or source for an own one.
-    """
+    """All launches of one name. `owner` is own, library, driver or unknown; `found_in` where an own one was found."""
 
     name: str
     time_us: float
@@ -182,7 +172,11 @@ def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
         times[span.name] += span.time_us
     traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
     alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
-    told = (*_told_of(owners.packages), *owners.notes)
+    of_packages = [
+        f"{name}: {file} has a kernel of that name too, so that nobody knows whose ran; give yours another name"
+        for name, file in sorted(owners.packages.items())
+    ]
+    told = (*of_packages, *owners.notes)
     provenance = Provenance("unknown", None, traced, (*_notes(traced), *told), sum(alone_us.values()))
     total_us = provenance.busy_us - alone_us["driver"]
     if total_us <= 0:
@@ -210,9 +204,7 @@ def kind_on_cpu(
     if not all(math.isfinite(time_us) and time_us >= 0 for time_us in figures):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
     neutral_us = sum(us for name, us in times if name in _NEUTRAL_OPERATORS)
-    library_us = sum(
-        us for name, us in times if name.partition("::")[0] in pytorchs and name not in _NEUTRAL_OPERATORS
-    )
+    library_us = sum(us for name, us in times if name.partition("::")[0] in pytorchs and name not in _NEUTRAL_OPERATORS)
     if total_us <= 0:
         return Provenance("unknown", None)
     notes = ()
@@ -264,9 +256,8 @@ def _owner(name: str, evidence: OwnNames) -> tuple[str, str]:
     bare = bare_name(name)
     if name in evidence.triton:
         return "own", "triton"
-    if bare in evidence.source.kernels or (is_numbas(name) and bare in evidence.source.functions):
-        return "own", "source"
-    if stems_of(bare) & evidence.source.stems:
+    defined = evidence.source
+    if bare in defined.kernels or (is_numbas(name) and bare in defined.functions) or stems_of(bare) & defined.stems:
         return "own", "source"
     return "unknown", ""
 
@@ -301,13 +292,6 @@ def _notes(traced: Collection[TracedKernel]) -> list[str]:
         if names:
             notes.append(f"{', '.join(names)}: {reason}")
     return notes
-
-
-def _told_of(packages: Mapping[str, str]) -> list[str]:
-    return [
-        f"{name}: {file} has a kernel of that name too, so that nobody knows whose ran; give yours another name"
-        for name, file in sorted(packages.items())
-    ]
 
 
 def _told_of_nobodys(traced: Collection[TracedKernel]) -> str:

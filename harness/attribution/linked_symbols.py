@@ -82,10 +82,8 @@ def foreign_functions(*extensions: Path) -> list[str]:
             continue
         taken |= links.taken
         places = {place for each in links.searched for place in each.split(":") if place and not is_installed(place)}
-        foreign |= {name for name in links.own if _LIBRARYS.match(name)}
-        foreign |= {name for name in links.libraries if not _USUAL.match(name)} | {
-            f"libraries in {place}" for place in places
-        }
+        foreign |= {name for name in links.own if _LIBRARYS.match(name)} | {f"libraries in {place}" for place in places}
+        foreign |= {name for name in links.libraries if not _USUAL.match(name)}
     return sorted(foreign | _foreign_of(taken))
 
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,9 +67,7 @@ def code_by_symbol(cubin: bytes) -> dict[str, memoryview] | None:
 
 
 def built_code(extensions: Iterable[Path], sm: str) -> dict[str, set[str]] | None:
-    """The digests of the code of each symbol that `extensions` have for a GPU of this compute capability ("9.0"); None
-    where it cannot be taken out of them.
-    """
+    """Digests of each symbol's code in `extensions` for a GPU of this capability ("9.0"); None where unreadable."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in extensions:
         if device_symbols(path) is None:  # there is none in it
@@ -114,9 +112,7 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def not_of_the_build(
-    names: Collection[str], loaded: LoadedCode, extensions: Iterable[Path], sm: str
-) -> Mapping[str, str]:
+def not_of_the_build(names: Collection[str], loaded: LoadedCode, extensions: Iterable[Path], sm: str) -> dict[str, str]:
     """Those of the demangled kernel `names`, which the build has, that were loaded with other code, each with a reason.
 
     A kernel of which the build has no machine code for this GPU is left out: the driver makes its code of PTX.

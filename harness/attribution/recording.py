@@ -45,10 +45,7 @@ class Ran(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call that launched a kernel, or a graph: its number, and that of the call of the driver's that it made, if any.
-
-    A kernel bears the one or the other.
-    """
+    """A call that launched a kernel or a graph: its number, and the driver's call within; a kernel bears either."""
 
     number: int
     within: int = 0
@@ -199,13 +196,13 @@ def _window(ran: Sequence[Ran], place: _Place, names: dict[str, str]) -> Window:
         lambda each: each.start_ns >= closed.start_ns and each.kind == KERNEL and each.name not in (*_STEPS, _ASIDE)
         and not is_copy(each.name),
     )
-    early = spans(turn_ns, opened.end_ns, lambda each: each.kind in (KERNEL, COPY) and not _is_a_step(each))
+    early = spans(
+        turn_ns, opened.end_ns,
+        lambda each: each.kind in (KERNEL, COPY) and each.name not in _STEPS
+        and not (each.name == _ASIDE and each.end_ns - each.start_ns <= 1e3 * _ASIDE_US),
+    )
     behind = [each for each in ran if closed.end_ns <= each.start_ns < end_ns]
     return Window(
         (closed.start_ns - opened.end_ns) / 1e3, inside, late, early, sum(each.bytes for each in behind if each.kind == COPY),
         sum(each.bytes for each in behind if each.kind == FILL), any(each.kind == KERNEL and is_copy(each.name) for each in behind),
     )
-
-
-def _is_a_step(each: Ran) -> bool:
-    return each.name in _STEPS or (each.name == _ASIDE and each.end_ns - each.start_ns <= 1e3 * _ASIDE_US)

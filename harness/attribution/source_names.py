@@ -49,9 +49,7 @@ _UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
 
 @dataclass(frozen=True)
 class SourceNames:
-    """`kernels` are defined as `__global__`; `functions` are Python's, and `stems` what CuTe DSL and TileLang call the kernels
-    of those that are theirs.
-    """
+    """`kernels` are defined as `__global__`, `functions` are Python's, `stems` what DSLs call their kernels."""
 
     kernels: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
@@ -61,12 +59,16 @@ class SourceNames:
 def source_names(path: Path) -> SourceNames:
     """What the candidate at `path`, and the modules beside it that it imports, define. Raises nothing."""
     kernels, functions, stems = set(), set(), set()
-    for tree in _trees(path):
+    for text in _texts(path):
+        try:
+            tree = parsed(text)
+        except SourceFault:
+            continue
         functions |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
         stems |= stems_in(tree)
-        for text in _strings(tree):
-            kernels |= kernels_in(text)
-            functions |= set(_PYTHON_DEFINITION.findall(text))
+        for string in _strings(tree):
+            kernels |= kernels_in(string)
+            functions |= set(_PYTHON_DEFINITION.findall(string))
     return SourceNames(frozenset(kernels), frozenset(functions), frozenset(stems))
 
 
@@ -113,8 +115,7 @@ def _defined_after(tokens: list[str], position: int, closing: Mapping[int, int])
             if name in _ATTRIBUTES:
                 name, position = None, after
                 continue
-            is_definition = after < len(tokens) and tokens[after] == "{"
-            return name if is_definition else None
+            return name if after < len(tokens) and tokens[after] == "{" else None
         if token in "{};" or token == "__global__":
             return None
         name = token if token.isidentifier() else None
@@ -150,19 +151,9 @@ def _texts(path: Path) -> Iterator[str]:
         waiting += [beside for name in names if (beside := path.parent / f"{name}.py").is_file()]
 
 
-def _trees(path: Path) -> Iterator[ast.Module]:
-    for text in _texts(path):
-        try:
-            yield parsed(text)
-        except SourceFault:
-            continue
-
-
 def _strings(tree: ast.Module) -> Iterator[str]:
     """Every string of the file that is a value; one that stands alone as a statement is a comment."""
-    idle = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             # A value put in is no letter of a name: what is called tile_{size} is not called tile_.

@@ -26,8 +26,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
-
 from harness.attribution.demangling import demangled_names
 from harness.attribution.device_code import device_symbols, strings_of
 from harness.attribution.installed_kernels import installed_folders
@@ -49,15 +47,6 @@ _PLACES = re.compile(rb'\bloc\("([^"\n]{1,4096})":\d+:\d+\)')
 _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 10, 64 << 20
 
 
-class _Symbol(NamedTuple):
-    """An entry of an ELF symbol table; `section` 0 means that the symbol is defined elsewhere."""
-
-    name: str
-    kind: int
-    other: int
-    section: int
-
-
 @dataclass(frozen=True)
 class OwnNames:
     """Names that may be the candidate's. `extension` has the demangled name of each device symbol;
@@ -74,8 +63,7 @@ class OwnNames:
 def gather(
     extensions: Iterable[Path], triton_cache: Path | None, source: Path | None, traced: Iterable[str]
 ) -> OwnNames:
-    """What may be the candidate's of the kernels named in `traced`, as they were recorded, and no others. Raises nothing.
-    """
+    """What may be the candidate's of the kernels that were recorded as `traced`, and no others. Raises nothing."""
     symbols: set[str] = set()
     strings: set[str] = set()
     bare = {bare_name(name) for name in traced}
@@ -121,10 +109,8 @@ def triton_kernels(cache: Path, wanted: Iterable[str], folder: Path) -> set[str]
         return set()
     kernels = set()
     for name in wanted:
-        described = (
-            path for folder in folders
-            if time.monotonic() < deadline and os.path.isfile(path := folder / f"{name}.json")
-        )
+        paths = (each / f"{name}.json" for each in folders)
+        described = (path for path in paths if time.monotonic() < deadline and os.path.isfile(path))
         if any(_is_kernel(path, name, folder) for path in islice(described, _MOST_DESCRIPTIONS)):
             kernels.add(name)
     return kernels
@@ -133,10 +119,9 @@ def triton_kernels(cache: Path, wanted: Iterable[str], folder: Path) -> set[str]
 def entry_symbols(cubin: bytes) -> set[str]:
     """The entry functions of device code in ELF; none when it cannot be read as such."""
     try:
-        symbols = list(_symbols(cubin, _SYMBOL_TABLE))
+        return set(_entries(cubin))
     except _NO_ELF:
         return set()
-    return {each.name for each in symbols if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
 
 
 def _is_kernel(description: Path, name: str, folder: Path) -> bool:
@@ -153,35 +138,32 @@ def _is_kernel(description: Path, name: str, folder: Path) -> bool:
         return False
     # Of a package's kernel all of it comes from packages; a candidate's may call what Triton itself brings.
     files = set(_PLACES.findall(content_of(description.with_suffix(".ttir"), _LARGEST_CUBIN_BYTES)))
-    packages = _of_packages(folder)
+    packages = (f"{each}{os.sep}" for each in installed_folders())
+    # But for a place that the candidate's folder itself lies in.
+    packages = tuple(each for each in packages if not os.path.realpath(folder).startswith(each))
     return any(not os.path.realpath(each.decode(errors="replace")).startswith(packages) for each in files)
 
 
-def _of_packages(folder: Path) -> tuple[str, ...]:
-    """How the paths of packages' files begin, but for a place that the candidate's `folder` itself lies in."""
-    return tuple(
-        f"{each}{os.sep}" for each in installed_folders() if not os.path.realpath(folder).startswith(f"{each}{os.sep}")
-    )
-
-
-def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
-    """The symbols of the tables of one kind (ELF64, little-endian). Raises struct.error, ValueError and their like."""
+def _entries(elf: bytes) -> Iterator[str]:
+    """The entry functions in the symbol table (ELF64, little-endian). Raises struct.error, ValueError and their like."""
     if elf[:6] != b"\x7fELF\x02\x01":
         return
     (sections_at,) = struct.unpack_from("<Q", elf, 40)
     size, count = struct.unpack_from("<HH", elf, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + index * size) for index in range(count)]
     for _, kind, _, _, offset, length, link, _, _, _ in headers:
-        if kind != table:
+        if kind != _SYMBOL_TABLE:
             continue
         names_at, names_length = headers[link][4:6]
         names = elf[names_at : names_at + names_length]
         left = _MOST_OF_NAMES  # a forged table may say that a thousand names begin in one text of many megabytes
         for at in range(offset, offset + length, _SYMBOL_BYTES):
-            name_at, info, other, section = struct.unpack_from("<IBBH", elf, at)
+            name_at, info, other, _ = struct.unpack_from("<IBBH", elf, at)
             end = names.index(b"\0", name_at, name_at + _LONGEST_SYMBOL)
             left -= end - name_at + _SYMBOL_BYTES
             if left < 0:
                 raise ValueError("more names than are looked at")
-            yield _Symbol(names[name_at:end].decode(errors="replace"), info & 0xF, other, section)
+            name = names[name_at:end].decode(errors="replace")
+            if info & 0xF == _FUNCTION and other & _CUDA_ENTRY:
+                yield name
         return  # there is one of a kind; a forged file may have thousands that are all of it

@@ -126,9 +126,7 @@ def _check_tail(timing: Timing, limits: DeviceLimits, excess_us: float) -> None:
 
 @dataclass(frozen=True)
 class _Words:
-    """`often` is what a call took now and then if there are findings, `always` what each took, with two places for µs, and
-    `doing` what that comes of.
-    """
+    """`often` is what a call took now and then, `always` what each took (two places for µs), `doing` the cause."""
 
     often: str
     always: str
@@ -158,27 +156,22 @@ def _check_probes(timing: Timing, chance_us: float) -> None:
     """Of a gain of `chance_us` nothing is made."""
     for probe, words in _OF_PROBES.items():
         outcome, doing = timing.probe_results.get(probe), words.doing
-        if outcome is None or not (outcome.is_finding or outcome.was_often_one) or (
-            chance_us and outcome.gained_us <= chance_us
-        ):
+        if outcome is None or not (outcome.is_finding or outcome.was_often_one):
+            continue
+        if chance_us and outcome.gained_us <= chance_us:
             continue
         if outcome.is_finding:
             sentence = f"a call takes {words.always.format(outcome.usual_us, outcome.early_us)}"
         else:
-            sentence, doing = (
-                f"{outcome.findings} times, though not each time, a call took {words.often}", f"{doing} now and then",
-            )
+            sentence = f"{outcome.findings} times, though not each time, a call took {words.often}"
+            doing = f"{doing} now and then"
         _fail(timing, sentence, doing, certain=outcome.is_certain, code=words.code)
 
 
 def check_baseline(
     timing: Timing, limits: DeviceLimits, control: Control | None, eager_alone_us: Callable[[bool], float]
 ) -> None:
-    """Raise Failed when eager was slowed down beside this candidate.
-
-    `eager_alone_us` times eager once more after the worker is gone, held or not, which tells a candidate's doing from a
-    machine that is disturbed.
-    """
+    """Raise Failed when eager was slowed down beside this candidate; `eager_alone_us` times it again, held or not."""
     if control is None:
         return
     usual_us, beside_us = control.baseline_us, timing.baseline_time_us

@@ -27,29 +27,24 @@ _TEXTS = (
     (re.compile(r"/proc/(?:self|thread-self|\d|%|\{|$)"), "looks at its own process's memory and files (/proc)"),
 )
 _SWITCHES = frozenset({"sys.dont_write_bytecode"})
-_REACHING = {
-    "gc.get_objects": "looks through all objects of its process",
-    "gc.get_referrers": "looks through all objects of its process",
-    "sys._getframe": "looks at its callers' frames",
-    "sys._current_frames": "looks at other threads' frames",
-    "inspect.stack": "looks at its callers' frames",
-    "inspect.currentframe": "looks at its callers' frames",
-    "os.fork": "starts another process",
-    "os.kill": "sends signals",
-    "os.getppid": "asks for its parent process",
-    "sys.settrace": "traces every call",
-    "sys.setprofile": "traces every call",
-    "torch._C._autograd._profiler_enabled": "asks whether it is being traced",
-    "torch._C._autograd._profiler_type": "asks whether it is being traced",
-    "torch.autograd._profiler_enabled": "asks whether it is being traced",
-    "torch.autograd.profiler._is_profiler_enabled": "asks whether it is being traced",
-    "sys.getprofile": "looks at who traces its calls",
-    "threading.getprofile": "looks at who traces its calls",
-    **{
-        f"torch.nn.modules.module.register_module_{which}_hook": "is called wherever a module is"
+_REACHING = {path: words for words, paths in (
+    ("looks through all objects of its process", ("gc.get_objects", "gc.get_referrers")),
+    ("looks at its callers' frames", ("sys._getframe", "inspect.stack", "inspect.currentframe")),
+    ("looks at other threads' frames", ("sys._current_frames",)),
+    ("starts another process", ("os.fork",)),
+    ("sends signals", ("os.kill",)),
+    ("asks for its parent process", ("os.getppid",)),
+    ("traces every call", ("sys.settrace", "sys.setprofile")),
+    ("asks whether it is being traced", (
+        "torch._C._autograd._profiler_enabled", "torch._C._autograd._profiler_type",
+        "torch.autograd._profiler_enabled", "torch.autograd.profiler._is_profiler_enabled",
+    )),
+    ("looks at who traces its calls", ("sys.getprofile", "threading.getprofile")),
+    ("is called wherever a module is", [
+        f"torch.nn.modules.module.register_module_{which}_hook"
         for which in ("forward_pre", "forward", "full_backward_pre", "full_backward", "backward")
-    },
-}
+    ]),
+) for path in paths}
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,9 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
                 if isinstance(target, ast.Attribute) and _is_watched(path):
                     yield Suspicion(node.lineno, f"replaces {path}", True)
         elif isinstance(node, ast.Call):
-            yield from _call(node, names)
+            path = _path(node.args[0], names) if node.args else ""
+            if isinstance(node.func, ast.Name) and node.func.id == "setattr" and _is_watched(f"{path}."):
+                yield Suspicion(node.lineno, f"replaces an attribute of {path}", True)
         elif isinstance(node, (ast.Attribute, ast.Name)):
             path = _path(node, names)
             if path in _REACHING:
@@ -99,25 +96,14 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
 
 
 def _in_texts(tree: ast.Module) -> Iterator[Suspicion]:
-    names = _imported(tree)
+    names, first = _imported(tree), next(iter(tree.body), None)
+    docstring = first.value if isinstance(first, ast.Expr) else None
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
         text = text or (node.attr if isinstance(node, ast.Attribute) else _path(node, names))
         for pattern, words in _TEXTS:
-            if text and pattern.search(text) and not _is_docstring(node, tree):
+            if text and pattern.search(text) and node is not docstring:
                 yield Suspicion(node.lineno, words, False)
-
-
-def _is_docstring(node: ast.AST, tree: ast.Module) -> bool:
-    first = tree.body[0]
-    return isinstance(first, ast.Expr) and first.value is node
-
-
-def _call(node: ast.Call, names: dict[str, str]) -> Iterator[Suspicion]:
-    if isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
-        path = _path(node.args[0], names)
-        if _is_watched(f"{path}."):
-            yield Suspicion(node.lineno, f"replaces an attribute of {path}", True)
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
@@ -153,10 +139,7 @@ def _is_watched(path: str) -> bool:
 
 
 def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
-    """Where to look in the source, beside a finding; beside a good row, what it says of its own kernels is not taken.
-
-    What tells whose kernels ran is written down in its process, where such a source reaches.
-    """
+    """Where to look in the source, beside a finding; beside a good row, its word on its own kernels is not taken."""
     suspicions = suspicions_in(source)
     if verdict.status is Status.OK and suspicions:
         judgement.warnings += [f"its {each.text}: look at it" for each in suspicions if each.patches]

@@ -44,25 +44,16 @@ class Builds(Protocol):
     is_idle: bool
 
     def wait_until_idle(self) -> None: ...
-
     def result(self, candidate: Candidate) -> Build: ...
-
     def is_ready(self, candidate: Candidate) -> bool: ...
-
     def add(self, candidates: Sequence[Candidate]) -> None: ...
-
     def give_up(self, candidate: Candidate) -> None: ...
-
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None: ...
-
     def close(self) -> None: ...
 
 
 class BuildPool:
-    """Builds `candidates` from the moment it is made, or takes them from `builds`; use it in a `with`.
-
-    It builds `gently`, on half the cores, where another run is timing meanwhile.
-    """
+    """Builds `candidates` at once, `gently` on half the cores, or takes them from `builds`; use it in a `with`."""
 
     def __init__(
         self, problem: Problem, candidates: Sequence[Candidate], backend: Backend, settings: Settings,
@@ -137,9 +128,7 @@ class BuildPool:
         return self._extended.get(candidate) or self._builds.result(candidate)
 
     def build_asked(self, candidate: Candidate, calls: Sequence[Mapping[str, Any]]) -> Verdict | None:
-        """Build what the worker of `candidate` has asked for, for those that come after it; the verdict on what does
-        not build.
-        """
+        """Build what the worker of `candidate` asked for, for those after it; the verdict on what does not build."""
         build, verdict = build_asked(
             candidate, self.build_of(candidate), calls, self._builders, self._cache, _JOBS_OF_ASKED
         )
@@ -155,10 +144,8 @@ class BuildPool:
         # On a CPU all problems share one: Inductor first tries which instructions its compiler has, 9 s on one core.
         own = "" if self._backend.limits.is_host else f"-{baseline_hash(path)}"
         warm = self._warm_folder(f"{baseline.name}{own}")
-        precision_class = baseline.precision_class or self._problem.accuracy.precision_class
-        prepared = Prepared(
-            baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
-        )
+        allowed = baseline.precision_class or self._problem.accuracy.precision_class
+        prepared = Prepared(baseline.name, str(path), {}, (), warm / "triton", allowed, "torch", is_baseline=True)
         return prepared, WorkerLauncher(self._backend, self.sandbox, warm, baseline.imports, [path], self._hidden)
 
     def _candidate(self, candidate: Candidate) -> tuple[Prepared, WorkerLauncher]:
@@ -174,20 +161,15 @@ class BuildPool:
             refused=frozenset(build.failed), stand_in_gpu=stand_in_gpu_of(candidate, self._toolchain),
             unproven=build.unproven,
         )
-        entries = [extension.path.parent for extension in build.extensions]
-        own, folders = self._beside(candidate, Path(prepared.path))
-        readable, hidden = [Path(prepared.path), *own, *entries], [*self._hidden, *folders]
+        beside, path, reference = candidate.beside(), Path(prepared.path), self._problem.reference_path.resolve()
+        own = [path.parent] if candidate.files else [each for each in beside.own if each.resolve() != reference]
+        readable = [path, *own, *(extension.path.parent for extension in build.extensions)]
+        hidden = [*self._hidden, *beside.folders]  # of these folders it is to see nothing else
         # Inductor's compiler finds its files by itself but where the path to them has a blank.
         places = f"{sys.prefix}{warm}"
         is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
         imports = BASELINES["torch.compile"].imports if is_to_mend else ()
         return prepared, WorkerLauncher(self._backend, self.sandbox, warm, imports, readable, hidden)
-
-    def _beside(self, candidate: Candidate, path: Path) -> tuple[list[Path], list[Path]]:
-        """What it may read beside the file at `path` that is run, and the folders of which it is to see nothing else."""
-        places, reference = candidate.beside(), self._problem.reference_path.resolve()
-        own = [each for each in places.own if each.resolve() != reference]
-        return [path.parent] if candidate.files else own, places.folders
 
     def _warm_folder(self, name: str) -> Path:
         """Where an entry's own compiled Triton and Inductor kernels outlive the run."""
@@ -213,9 +195,7 @@ def queue_for(
     problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device: DeviceIdentity,
     cache: Cache, sandbox: Sandbox, gently: bool = False, pool: ThreadPoolExecutor | None = None,
 ) -> BuildQueue:
-    """The queue that builds candidates without fault for `problem` at all sizes of the `device`; in a `pool` that others
-    share.
-    """
+    """The queue that builds candidates for `problem` at all sizes of the `device`, in a `pool` if others share one."""
     init = _init_of(problem, device.kind)
     return BuildQueue(sound, toolchain, cache, settings, sandbox, init, gently, facts_of(device), pool)
 
@@ -238,10 +218,9 @@ def _init_of(problem: Problem, device_kind: str) -> dict[str, Any]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold the handler of SIGINT back until the end of the `with`: what puts things away would leave half of them there. What is
-    in it must not wait for the user.
+    """Hold the handler of SIGINT back until the end of the `with`, in which nothing may wait for the user.
 
-    In the main thread: elsewhere none is called. The handler is Python's, so that a signal to any thread is held.
+    What puts things away would else leave half of them there. In the main thread: elsewhere none is called.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

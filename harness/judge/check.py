@@ -161,9 +161,7 @@ def check_at(
 def _check_together(
     session: Session, reference: Reference, families: Sequence[Family], precision_class: str, errors: list[ErrorFigures]
 ) -> None:
-    """A queue of launches, one for each of `families`; where one of them is wrong, they are made one by one: what the
-    first that is wrong then says is the verdict, with figures and evidence of its own.
-    """
+    """A queue of launches, one for each of `families`; where one is wrong, they are made one by one for its verdict."""
     before = len(errors)
     try:
         _check(session, reference, families, precision_class, errors)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.device.backend import Backend
 from harness.judge.build_pool import BuildPool
-from harness.judge.judgement import Judgement, Prepared
+from harness.judge.judgement import Judgement, Prepared, Start
 from harness.judge.loader import Loader
 from harness.judge.stages import JudgingContext
 from harness.judge.worker_prestart import WorkerPrestart
@@ -22,7 +22,6 @@ from harness.model.baselines import BASELINES
 from harness.model.settings import Settings
 from harness.model.verdict import OK
 from harness.report.progress import Progress
-from harness.sandbox.spawn import Child
 from harness.timing.control import Control
 from harness.timing.rounds import Rounds
 from harness.timing.stats import UNCOUNTED, PooledBaseline, is_pooled, trimmed_mean
@@ -86,20 +85,14 @@ class ControlKeeper:
             self.pool.add([] if timing is None else [timing])  # a failure counts as one of those that are wanted
 
     def renew_when_quiet(self) -> None:
-        """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.
-
-        With a compiler on every core a control once took 390 µs more for the harness's own steps than what came after
-        it.
-        """
+        """Time the control again for a clock in doubt, when nothing compiles: that once added 390 µs to the steps."""
         if not self.build_pool.is_quiet:
             self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")
             self.build_pool.wait_until_quiet()
         self.renew()
 
     def renew(self) -> None:
-        """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted. A
-        failure leaves the clocks of before.
-        """
+        """Time the control again: there was none, compilers ran, a clock is doubted. A failure leaves what was."""
         self._is_noisy, self._timed_at = False, time.monotonic()
         timing = self._timed_again()
         if timing is not None:
@@ -113,7 +106,7 @@ class ControlKeeper:
         finally:
             starter.close()
 
-    def _timed_briefly(self, prepared: Prepared, start: Callable[[], Child]) -> Timing | None:
+    def _timed_briefly(self, prepared: Prepared, start: Start) -> Timing | None:
         """Eager in a worker once more, timed briefly, its outputs unseen; None where that failed."""
         context = self.context
         reference = context.references[0]
@@ -150,10 +143,7 @@ class BaselinePool:
         self.kernels = UNCOUNTED
 
     def add(self, timings: Sequence[Timing]) -> None:
-        """Count these, each of another process, as tried, and those in which eager was timed in all rounds.
-
-        None after there are as many as are wanted: rows before and after it would be over two means.
-        """
+        """Count these as tried, and those with eager in all rounds; none beyond the wanted: rows are over one mean."""
         if self._tried >= self._wanted:
             return
         self._tried += max(1, len(timings))

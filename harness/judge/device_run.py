@@ -248,25 +248,20 @@ class DeviceRun:
         return judgement
 
     def _open_after_that(self) -> None:
-        """While the worker of a turn goes, the one of the turn after the next opens the device, which takes a quarter
-        of a second in which nothing can be timed, and the one after that is started.
-        """
+        """As a worker goes, have the one of the turn after the next open the device, and start the one after that."""
         if self._backend.has_room_for_waiting():
             likely = self._likely_after_that()
             self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
             self._prestart.start(next(likely, None), self._build_pool)
 
     def _likely_after_that(self) -> Iterator[Entry]:
-        """What is likely to come after the one that follows: it imports already, and opens the device as the worker of
-        the turn before it goes.
-        """
+        """What may come after the one that follows: it imports already, and opens the device as a worker goes."""
         return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
 
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)
         record = record_of(
-            self._facts, name=entry.name, role=entry.role,
-            source_hash=entry.source_hash if is_candidate else None,
+            self._facts, name=entry.name, role=entry.role, source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
             parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )

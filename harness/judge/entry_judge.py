@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import torch
 from harness.judge import interpreter
 from harness.judge.control_keeper import ControlKeeper
 from harness.judge.evaluate import check_only, evaluate
-from harness.judge.judgement import Judgement, Prepared
+from harness.judge.judgement import Judgement, Prepared, Start, Tell
 from harness.judge.machine_lacks import for_want_here
 from harness.judge.published_speedup import conclude
 from harness.judge.references import no_room, small_references
@@ -33,7 +33,6 @@ from harness.model.verdict import OK, ReasonCode, Status, Verdict
 from harness.protocol.cuda_driver import DriverError
 from harness.reference.memory_plan import sentence_of
 from harness.reference.reference_model import Reference
-from harness.sandbox.spawn import Child
 from harness.tools.sanitizer.examination import Examiner
 
 _OF_THREE_ATTEMPTS = 2
@@ -41,10 +40,7 @@ _TIMES_CONTROLS_ROW = 10
 
 
 class EntryJudge:
-    """Judges entries of one problem on one device, as `context` has them, beside what the `control` left.
-
-    `budget_s` is what whoever asks for the next row gives it.
-    """
+    """Judges entries of a problem on a device, as `context` has them, beside `control`, within `budget_s` a row."""
 
     def __init__(self, context: JudgingContext, control: ControlKeeper, examiner: Examiner | None = None) -> None:
         self._context, self._control, self._examiner = context, control, examiner
@@ -71,9 +67,7 @@ class EntryJudge:
         """What is told of the problem at the timed sizes."""
         return tuple(self._references[0].notes)
 
-    def judge(
-        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
-    ) -> Judgement:
+    def judge(self, prepared: Prepared, workers: Sequence[Start], tell: Tell) -> Judgement:
         """Try `prepared` once for each of `workers` (each starts a fresh process); never raises Failed.
 
         Where its clock is in doubt, or was rejected beside a control that was timed once, both are timed again. Two
@@ -125,16 +119,12 @@ class EntryJudge:
             )
         return judgement
 
-    def _once_more(
-        self, former: Judgement, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
-    ) -> Judgement:
+    def _once_more(self, former: Judgement, prepared: Prepared, workers: Sequence[Start], tell: Tell) -> Judgement:
         """Try it again; where the row's budget ends meanwhile, what the `former` said stands."""
         judgement = self._judge_once(prepared, workers, tell)
         return former if judgement.verdict.reason_code is ReasonCode.ROW_TIMEOUT else judgement
 
-    def _judge_once(
-        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
-    ) -> Judgement:
+    def _judge_once(self, prepared: Prepared, workers: Sequence[Start], tell: Tell) -> Judgement:
         """Try it, and once more in each smaller step of memory as long as there was no room.
 
         Where it was a candidate's worker that had none, the smallest step decides whether it needs too much itself, and what
@@ -164,9 +154,7 @@ class EntryJudge:
                 break
         return taken
 
-    def _judge_at_this_step(
-        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
-    ) -> Judgement:
+    def _judge_at_this_step(self, prepared: Prepared, workers: Sequence[Start], tell: Tell) -> Judgement:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
         judgement.memory, judgement.ends_s = self._references[0].memory, self._ends_s
         try:
@@ -195,17 +183,14 @@ class EntryJudge:
             self._give_back()
         return judgement
 
-    def _attempt_in_each(
-        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], judgement: Judgement,
-        tell: Callable[[str], None],
-    ) -> None:
+    def _attempt_in_each(self, prepared: Prepared, workers: Sequence[Start], judgement: Judgement, tell: Tell) -> None:
         """Try it in a process of each of `workers`, and draw the conclusion. Raises Failed."""
         for position, start in enumerate(workers):
             if position and (self._is_late or judgement.timing.is_brief):
                 break
             tell_of_worker = tell if len(workers) == 1 else partial(_tell_of_worker, tell, position + 1, len(workers))
             try:
-                evaluate(self._attempt_of(prepared, start, judgement, tell_of_worker, first=position == 0))
+                evaluate(self._attempt_of(prepared, start, judgement, tell_of_worker, position == 0))
             except Failed as failure:
                 if not position or failure.verdict.reason_code is not ReasonCode.ROW_TIMEOUT:
                     raise
@@ -215,15 +200,12 @@ class EntryJudge:
             sanitize(self._examiner, prepared, self._references, self._context.model_seed, judgement, tell)
 
     def _attempt_of(
-        self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None], *,
-        first: bool = True,
+        self, prepared: Prepared, start: Start, judgement: Judgement, tell: Tell, first: bool = True
     ) -> Attempt:
         """Start a worker for it."""
         return Attempt(self._context, prepared, self._context.session(start), judgement, tell, self._control.now, first)
 
-    def _interpreted(
-        self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
-    ) -> Verdict:
+    def _interpreted(self, prepared: Prepared, start: Start, judgement: Judgement, tell: Tell) -> Verdict:
         """The verdict of Triton's interpreter, at the sizes that are small enough for it. Raises Failed."""
         if self._small is None:
             self._small = small_references(self._references, self._backend.available_bytes())
@@ -244,7 +226,7 @@ class EntryJudge:
             reference.forget_ready()
 
 
-def _tell_of_worker(tell: Callable[[str], None], number: int, workers: int, text: str) -> None:
+def _tell_of_worker(tell: Tell, number: int, workers: int, text: str) -> None:
     tell(f"{text}, in process {number} of {workers}")
 
 

@@ -6,10 +6,10 @@ on any of it.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import statistics
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,13 +48,10 @@ class Extras:
 
 
 def measure(
-    session: Session, reference: Reference, backend: Backend, precision_class: str, time_us: float, wanted: Collection[str]
+    session: Session, reference: Reference, precision_class: str, time_us: float, wanted: Collection[str]
 ) -> Extras:
-    """Measure what is `wanted` of `ENERGY` and `TIMES` for a call that takes about `time_us`.
-
-    A failure is a note and ends it: the candidate has been judged by then, and its process may be gone.
-    """
-    burst = _Burst(session, reference, precision_class)
+    """Measure the `wanted` of `ENERGY` and `TIMES` for a call of about `time_us`; a failure is a note and ends it."""
+    burst, backend = _Burst(session, reference, precision_class), session.backend
     extras = Extras()
     try:
         session.open(reference, 1)
@@ -89,9 +86,7 @@ def _times(burst: _Burst, ways: Collection[tuple[str, int]], extras: Extras) -> 
 
 
 def _energy(burst: _Burst, backend: Backend, few: int, extras: Extras) -> None:
-    """`few` calls say how many are needed where it is not known how long one in a row takes: where the host takes fifty
-    times as long as the device, what lasts seconds by the device's time would last minutes.
-    """
+    """Without a time of calls in a row, `few` of them say how many are needed: the host may be the slower by far."""
     meter = backend.power_meter()
     if not meter.is_readable:
         extras.notes.append("its energy was not measured: this device has no counter of it that can be read")
@@ -111,9 +106,7 @@ def _energy(burst: _Burst, backend: Backend, few: int, extras: Extras) -> None:
     extras.joules = watts * each_us / 1e6
 
 
-def _in_a_row_us(
-    burst: _Burst, calls: int, meter: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-) -> float:
+def _in_a_row_us(burst: _Burst, calls: int, meter: AbstractContextManager[object] = nullcontext()) -> float:
     return _positive(float(burst.make("back_to_back", calls, meter)["total_us"]) / calls)
 
 
@@ -123,13 +116,8 @@ class _Burst:
     def __init__(self, session: Session, reference: Reference, precision_class: str) -> None:
         self._session, self._reference, self._class = session, reference, precision_class
 
-    def make(
-        self, way: str, calls: int, meter: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-    ) -> dict[str, Any]:
-        """What the worker reports. Raises Failed.
-
-        `meter` is entered for the calls alone: drawing inputs and the float64 truth are another load.
-        """
+    def make(self, way: str, calls: int, meter: AbstractContextManager[object] = nullcontext()) -> dict[str, Any]:
+        """What the worker reports. `meter` is entered for the calls alone, not for other load. Raises Failed."""
         session, reference = self._session, self._reference
         inputs = reference.draw()
         session.backend.synchronize()

@@ -8,11 +8,11 @@ problem's own, as far as they are small; what only a GPU can do is not held agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.device.backend import Backend
 from harness.judge import check
-from harness.judge.judgement import Judgement, Prepared
+from harness.judge.judgement import Judgement, Prepared, Start, Tell
 from harness.judge.loader import Loader, blaming_the_state
 from harness.judge.machine_lacks import takes_a_gpu
 from harness.judge.references import MOST_ELEMENTS
@@ -24,15 +24,14 @@ from harness.model.sizes_text import sizes_text
 from harness.model.spelling import listed
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.reference.reference_model import Reference
-from harness.sandbox.spawn import Child
 
 # No further size is begun after so long; the limits of a single call are those of the settings.
 _BUDGET_S = 60.0
 
 
 def interpret(
-    backend: Backend, prepared: Prepared, start: Callable[[], Child], references: Sequence[Reference],
-    model_seed: int, settings: Settings, judgement: Judgement, tell: Callable[[str], None],
+    backend: Backend, prepared: Prepared, start: Start, references: Sequence[Reference], model_seed: int,
+    settings: Settings, judgement: Judgement, tell: Tell,
 ) -> Verdict:
     """Check `prepared`, in the process that `start` starts, at the sizes of `references`, the smallest first.
 
@@ -65,7 +64,7 @@ def interpret(
 
 def _checked(
     session: Session, prepared: Prepared, references: Sequence[Reference], reload: Loader, settings: Settings,
-    judgement: Judgement, tell: Callable[[str], None],
+    judgement: Judgement, tell: Tell,
 ) -> Verdict:
     """The verdict after all sizes, or after those for which there was time. Raises Failed."""
     checked, refused, too_long = [], [], []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from harness.model.verdict import OK, Verdict
 from harness.reference.accuracy.classes import ErrorFigures, classify, worst
 from harness.reference.evidence import Evidence
 from harness.reference.memory_plan import MemoryPlan
+from harness.sandbox.spawn import Child
 from harness.timing.stats import Interval
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
 
-
+Start = Callable[[], Child]  # of a fresh worker process for an entry
+Tell = Callable[[str], None]  # the user, of what is being done
 @dataclass(frozen=True)
 class Prepared:
     """A candidate or baseline ready to be tried. `manifest` names its built extensions by content key, `refused` are

@@ -9,6 +9,7 @@ time is compared with the time that was measured.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import statistics
@@ -23,15 +24,7 @@ import torch
 from harness.attribution import code_regions
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
-    Owners,
-    Provenance,
-    Span,
-    busy_us,
-    kind_on_cpu,
-    kind_on_gpu,
-    least_of_calls,
-    middle_of_calls,
-    owners_of,
+    Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_of_calls, middle_of_calls, owners_of,
 )
 from harness.attribution.linked_symbols import foreign_functions
 from harness.attribution.loaded_code import not_of_the_build
@@ -71,20 +64,18 @@ _CARRIED = "may be machine code that its source carries as bytes, whatever its t
 _ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is given back
 
 
-def trace(
-    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
-) -> Provenance:
+def trace(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:
     """Say whose kernels the calls at the sizes of `reference` were; what cannot be seen is unknown.
 
     Raises Failed only where a GPU's kernels contradict the clock: those of all recorded launches, with right outputs, kept
     it busy for longer than the calls are said to take.
     """
-    if not limits.lists_kernels:
-        traced = _trace_on_cpu(session, limits, reference, prepared, timing)
+    if not session.backend.limits.lists_kernels:
+        traced = _trace_on_cpu(session, reference, prepared, timing)
         seen, fault = session.code_watch.seen(reference, prepared.extensions)
         traced = code_regions.less_own(traced, seen, fault, timing.time_us, _fill_us(reference.output_specs))
     else:
-        traced = _trace_on_gpu(session, limits, reference, prepared, timing)
+        traced = _trace_on_gpu(session, reference, prepared, timing)
         if session.helped and traced.kind != "unknown":
             return _unknown(traced, "another process that it began uses the GPU: what that does is not known")
     if prepared.unproven and traced.kind in ("custom", "mixed"):
@@ -105,12 +96,8 @@ class _Seen:
     is_too_long: bool
 
 
-def _trace_on_gpu(
-    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
-) -> Provenance:
-    """Of all recorded segments that which claims least counts; one of them at least must be like the timed ones. Where none
-    is, more are made.
-    """
+def _trace_on_gpu(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:
+    """Of all recorded segments that which claims least; one at least must be like the timed ones, or more are made."""
     held, source = timing.launch_hidden is True, Path(prepared.path)
     tries = 1 if timing.is_brief else _TRIES  # of what takes seconds, one is enough
 
@@ -134,7 +121,7 @@ def _trace_on_gpu(
             made = waiting.pop(0) if waiting else recorded_launches(
                 session, reference, prepared, held=held, lead_in=not timing.is_brief
             )
-            seen.append(_read(session, made, timing, limits, reference.output_specs, owners))
+            seen.append(_read(session, made, timing, reference.output_specs, owners))
     except Failed as failure:
         return _untraced(failure)
     except Unproven as unproven:
@@ -159,9 +146,7 @@ def _untraced(failure: Failed) -> Provenance:
 def recorded_launches(
     session: Session, reference: Reference, prepared: Prepared, *, held: bool, lead_in: bool = True
 ) -> Launches:
-    """Launches, the first a lead-in where there is one, whose kernels were recorded and whose outputs were right. Raises
-    Failed.
-    """
+    """Launches, mostly behind a lead-in, whose kernels were recorded and whose outputs were right. Raises Failed."""
     sets = [reference.draw() for _ in range(1 + lead_in)]
     session.backend.synchronize()
     made = session.launch(sets, gate=held and lead_in, record=True)  # one alone is waited for within its queue
@@ -178,12 +163,11 @@ def timed_windows(session: Session, made: Launches) -> list[Window]:
 
 
 def _read(
-    session: Session, made: Launches, timing: Timing, limits: DeviceLimits, output_specs: Sequence[TensorSpec],
+    session: Session, made: Launches, timing: Timing, output_specs: Sequence[TensorSpec],
     owners: Callable[[frozenset[str]], Owners],
 ) -> _Seen:
     """What recorded launches show, which return outputs of these specs each. Raises Unproven."""
-    every = timed_windows(session, made)
-    held = made.hidden is True
+    every, held, limits = timed_windows(session, made), made.hidden is True, session.backend.limits
     outputs = len(output_specs)
     known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
     kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=held) for window in every]
@@ -236,9 +220,7 @@ def _step_left_out(every: Sequence[Window], output_bytes: int) -> str | None:
 def _unlike_judges(made: Launches, every: Sequence[Window], timing: Timing) -> str | None:
     """A sentence when recorded launches took longer by the judge's own clock than the recording and the harness's steps say."""
     steps_us, last = timing.typical_overhead_us, made.launches[-len(every):]
-    longer_us = [
-        launch.window_us - window.open_us for launch, window in zip(last, every) if launch.window_us is not None
-    ]
+    longer_us = [each.window_us - window.open_us for each, window in zip(last, every) if each.window_us is not None]
     if steps_us is None or not longer_us:
         return None
     open_us, more_us = statistics.median(window.open_us for window in every), statistics.median(longer_us) - steps_us
@@ -254,9 +236,7 @@ def _busy_for_longer(every: Sequence[Window], timing: Timing, limits: DeviceLimi
     """A sentence when recorded kernels ran for longer than a timed call took, whatever recording them adds: that much to
     each stretch of work, and no more than half of it. Empty kernels on other streams thus excuse no long one.
     """
-    ran_us = statistics.median(
-        sum(max(each_us - _EACH_US, each_us / 2) for each_us in window.stretches_us) for window in every
-    )
+    ran_us = statistics.median(sum(max(us - _EACH_US, us / 2) for us in window.stretches_us) for window in every)
     if ran_us <= limits.traced_most * timing.time_us + limits.traced_slack_us:
         return None
     return (
@@ -283,20 +263,12 @@ def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels
 
 
 def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
-    """The copies at the end of a launch that the harness made of outputs in another order: nobody's kernels, and no
-    arithmetic.
-    """
-    copies: list[Span] = []
-    for span in sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]:
-        if not is_copy(span.name):
-            break
-        copies.append(span)
-    return copies
+    """The harness's copies of outputs in another order, at the end of a launch: nobody's kernels, and no arithmetic."""
+    last = sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]
+    return list(itertools.takewhile(lambda span: is_copy(span.name), last))
 
 
-def _trace_on_cpu(
-    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
-) -> Provenance:
+def _trace_on_cpu(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:
     """Watch a launch. One that comes out as mixed or unknown is watched three times, of which the middle one counts: a pause
     of a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
     """
@@ -316,7 +288,7 @@ def _trace_on_cpu(
             if alike:
                 break
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
-        unlike = unlike_timed(provenance.busy_us, timing, limits)
+        unlike = unlike_timed(provenance.busy_us, timing, session.backend.limits)
         if unlike is None:
             alike.append(provenance)
             if alike[0].kind not in ("mixed", "unknown"):
@@ -353,10 +325,7 @@ def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
     provenance = kind_on_cpu(
         listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(prepared.extensions),
         pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
-        foreign=[
-            *foreign_functions(*prepared.extensions),
-            *_foreign_addresses(listing["addresses"], prepared),
-        ],
+        foreign=[*foreign_functions(*prepared.extensions), *_foreign_addresses(listing["addresses"], prepared)],
         others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         idle_us=float(listing["idle_us"]),
     )
@@ -364,9 +333,7 @@ def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
 
 
 def _foreign_addresses(asked_for: Sequence[Any], prepared: Prepared) -> list[str]:
-    """What Python was asked the address of, in words, but for what an extension may take from elsewhere by itself, and for
-    the candidate's own extensions, which are opened so where they are no modules.
-    """
+    """The addresses that Python was asked for, but for what is permitted and the candidate's own extensions."""
     own = {_ARENAS_OWN, *(spelt(path) for path in prepared.extensions for spelt in (str, os.path.realpath))}
     names = [str(each) for each in asked_for]
     return [f"the address of {name[-80:]}" for name in names if name not in own and not is_permitted(name)]

@@ -1,6 +1,4 @@
-"""The error figures of launches: from the whole of what is expected, from strict eager where that is near enough, or slice
-by slice where the whole has no room.
-"""
+"""The error figures of launches, from the whole of what is expected, from strict eager near it, or slice by slice."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from dataclasses import replace
 
 import torch
 
-from harness.launch import failures
 from harness.launch.conversation import Launches
+from harness.launch.failures import Failed, failed
 from harness.launch.session import Session
 from harness.model.device_limits import limits_of
 from harness.model.verdict import ReasonCode, Status
@@ -29,10 +27,7 @@ _TOLD = 200  # characters of what a worker says that it returned
 
 
 def launches_at_once(reference: Reference) -> int:
-    """Of how many launches everything is computed before an answer is waited for.
-
-    Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
-    """
+    """Of how many launches all is computed before one answer is waited for: as many as their truths have room."""
     if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
         return 1
     memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
@@ -58,24 +53,14 @@ def figures_of(
     precision_class: str, with_eager: bool, where: str,
 ) -> list[ErrorFigures]:
     """The figures of the launches numbered `sound`, at the sizes that `where` names. Raises Failed for plain values."""
-    if not reference.is_compared_in_slices:
-        return _judged_whole(session, reference, sets, made, sound, precision_class, with_eager, where)
-    return [
-        judge_in_slices(
-            reference, sets[index], session.outputs(reference, index), precision_class,
-            in_part=_is_in_part(reference, sets[index], with_eager),
-        )
-        for index in sound
-    ]
-
-
-def _judged_whole(
-    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
-    precision_class: str, with_eager: bool, where: str,
-) -> list[ErrorFigures]:
-    """The figures of the launches numbered `sound`, each from the whole of its truth, or from what strict eager returns
-    where that is near enough. Raises Failed for plain values.
-    """
+    if reference.is_compared_in_slices:
+        return [
+            judge_in_slices(
+                reference, sets[index], session.outputs(reference, index), precision_class,
+                in_part=_is_in_part(reference, sets[index], with_eager),
+            )
+            for index in sound
+        ]
     known = {}
     for index in sound:
         if _is_in_part(reference, sets[index], with_eager) and not is_drawn(reference.float64_one_of):
@@ -85,7 +70,7 @@ def _judged_whole(
     for index, truth in zip(others, reference.truths([sets[index] for index in others], with_eager=with_eager)):
         values = made.launches[index].values
         if truth.values is not None and not _same_values(values, truth.values):
-            raise with_recipe(failures.failed(
+            raise with_recipe(failed(
                 Status.INCORRECT, ReasonCode.WRONG_VALUES,
                 f"forward returned the values {str(values)[:_TOLD]} where the reference returns {truth.values} ({where})",
             ), reference, sets, index)
@@ -113,9 +98,7 @@ def _outputs(session: Session, reference: Reference, index: int) -> list[torch.T
     return [output.to(reference.device) for output in session.outputs(reference, index)]
 
 
-def with_recipe(
-    failure: failures.Failed, reference: Reference, sets: Sequence[InputSet], index: int
-) -> failures.Failed:
+def with_recipe(failure: Failed, reference: Reference, sets: Sequence[InputSet], index: int) -> Failed:
     """The failure of launch `index`, with the recipe of it."""
     failure.evidence = Evidence(recipe_of(reference, sets, index))
     return failure

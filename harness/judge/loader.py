@@ -1,6 +1,4 @@
-"""Having a worker load its candidate for one set of sizes after the other, and whether its state is the reference's:
-what it is constructed with, and what a call makes of it.
-"""
+"""Having a worker load its candidate for each set of sizes, and whether its state is and moves as the reference's."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ class Loader:
         self.state_mismatch: str | None = None
 
     def __call__(self, reference: Reference) -> None:
-        if self._loaded is not None and not (reference.init or self._loaded.init):
-            return
-        if self._loaded is reference:
+        if self._loaded is reference or (self._loaded is not None and not (reference.init or self._loaded.init)):
             return
         prepared = self._prepared
         difference = self._session.load(
@@ -44,10 +40,7 @@ class Loader:
 
 @contextmanager
 def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[None]:
-    """Have wrong outputs be the fault of a state that is not the reference's. Raises Failed.
-
-    Where the outputs are right all the same, `judgement` takes a warning, if there is one.
-    """
+    """Have wrong outputs be the fault of a state that is not the reference's, right ones a warning. Raises Failed."""
     try:
         yield
     except Failed as failure:
@@ -57,10 +50,8 @@ def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[N
             reason = f"{mismatch}; with it {failure.verdict.reason}"
             raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence) from None
         raise
-    if judgement is not None and loader.state_mismatch:
-        judgement.warnings.append(
-            f"its outputs are right, but its state is not the reference's: {loader.state_mismatch}"
-        )
+    if judgement is not None and (mismatch := loader.state_mismatch):
+        judgement.warnings.append(f"its outputs are right, but its state is not the reference's: {mismatch}")
 
 
 def moves_alike(session: Session, reference: Reference, timeout_s: float) -> bool | None:

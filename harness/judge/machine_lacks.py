@@ -58,9 +58,7 @@ def _for_a_gpu(prepared: Prepared, verdict: Verdict, limits: DeviceLimits) -> Ve
 
 
 def takes_a_gpu(failure: Failed, prepared: Prepared) -> bool:
-    """Whether what was raised in Triton's interpreter may be for want of a GPU, or of a compiler for one: then it says
-    nothing of the candidate.
-    """
+    """Whether what Triton's interpreter raised may be for want of a GPU or a compiler: that is no fault of its own."""
     if failure.verdict.reason_code is not ReasonCode.RAISED:
         return False
     words = failure.exception

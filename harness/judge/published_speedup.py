@@ -19,9 +19,7 @@ from harness.timing.timings import Timing
 
 
 def conclude(prepared: Prepared, judgement: Judgement, settings: Settings, baseline_kernels: int) -> None:
-    """Give `judgement` its speedup and word, and the warnings that follow. A call of the baseline launches so many kernels.
-    Raises Failed where more rounds were dropped than kept.
-    """
+    """Give `judgement` its speedup, word and warnings. Raises Failed where more rounds were dropped than kept."""
     timings = judgement.timings
     dropped = sum(timing.dropped for timing in timings)
     kept = sum(len(timing.log_ratios) for timing in timings)

@@ -1,6 +1,4 @@
-"""The references of a problem on a device: at the sizes that are timed and checked, and at those that Triton's interpreter is
-given.
-"""
+"""The references of a problem on a device, at the sizes that are timed, checked, or given to Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -59,11 +57,7 @@ def no_room(plan: MemoryPlan, backend: Backend, cause: str) -> str:
 
 
 def small_references(known: Sequence[Reference], available_bytes: int) -> list[Reference]:
-    """Return references at all sizes of their problem that are small enough to be interpreted, the smallest first.
-
-    `known` are those that this device has; the others are made here. A CPU has fewer check sizes than a GPU, because
-    the timed ones are smaller.
-    """
+    """References at all sizes small enough to be interpreted, the smallest first: those `known`, others made here."""
     first = known[0]
     references = {sizes_text(each.sizes): each for each in known}
     for sizes in (first.problem.sizes, *first.problem.check_sizes):

@@ -60,9 +60,7 @@ class RunResult:
 
 
 def run(request: RunRequest, progress: Progress, backend: Backend | None = None) -> RunResult:
-    """Judge everything that `request` names, on `backend` where one is open. Raises HarnessError for what is the user's or
-    the machine's fault.
-    """
+    """Judge all that `request` names, on `backend` if given. Raises HarnessError: the user's fault or the machine's."""
     problem, settings = request.problem, request.settings
     gc.collect()  # what an earlier run of this process held goes now, and not while a queue of this one is held
     if backend is None:

@@ -83,7 +83,5 @@ def small_reference(references: Sequence[Reference]) -> Reference:
 
 def _ptx(triton_cache: Path | None) -> list[str]:
     """What Triton made of the candidate's kernels, for a look at the instructions that they use."""
-    texts = []
-    for path in sorted(triton_cache.glob("*/*.ptx"))[:_MOST_PTX_FILES] if triton_cache is not None else ():
-        texts.append(content_of(path, _LARGEST_PTX_BYTES).decode(errors="replace"))
-    return texts
+    paths = sorted(triton_cache.glob("*/*.ptx"))[:_MOST_PTX_FILES] if triton_cache is not None else ()
+    return [content_of(path, _LARGEST_PTX_BYTES).decode(errors="replace") for path in paths]

@@ -16,7 +16,7 @@ from harness.attribution.recording import Unproven
 from harness.audit import clock_audit
 from harness.device.backend import Backend
 from harness.judge import check, extras
-from harness.judge.judgement import Judgement, Prepared
+from harness.judge.judgement import Judgement, Prepared, Start, Tell
 from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
 from harness.judge.loader import Loader, blaming_the_state, moves_alike
 from harness.launch.conversation import Launches
@@ -29,7 +29,6 @@ from harness.reference.inputs.sets import InputSet
 from harness.reference.memory_plan import memory_notes
 from harness.reference.reference_model import Reference
 from harness.sandbox import processes
-from harness.sandbox.spawn import Child
 from harness.timing.control import Control, reconcile
 from harness.timing.doubts import is_references, is_ungated, told_why_it_scatters
 from harness.timing.estimate import count_unvouched, span_usual_baseline
@@ -63,7 +62,7 @@ class JudgingContext:
     open_next: Callable[[], None] = lambda: None
     expects_another: Callable[[], bool] = lambda: True
 
-    def session(self, start: Callable[[], Child]) -> Session:
+    def session(self, start: Start) -> Session:
         """A session with the worker that `start` starts."""
         return Session(start(), self.backend, self.settings.load_timeout_s, self.settings.launch_timeout_s)
 
@@ -80,7 +79,7 @@ class Attempt:
     prepared: Prepared
     session: Session
     judgement: Judgement
-    tell: Callable[[str], None]
+    tell: Tell
     control: Control | None = None
     first: bool = True
     timing: Timing = field(default_factory=Timing)
@@ -148,10 +147,9 @@ def time_rounds(attempt: Attempt) -> None:
     # Asked of baselines alone: a candidate is not told when its timing begins.
     before = session.compilations() if prepared.is_baseline else 0
     attempt.timing = timing = Rounds(
-        session, attempt.backend, reference, attempt.settings, verify, own_pids,
-        is_control=prepared.is_control, is_probed=attempt.is_candidate,
-        pooled_baseline=control.pooled_baseline if control else None, control_apart=control.apart if control else 0.0,
-        ends_s=attempt.judgement.ends_s,
+        session, attempt.backend, reference, attempt.settings, verify, own_pids, is_control=prepared.is_control,
+        is_probed=attempt.is_candidate, pooled_baseline=control.pooled_baseline if control else None,
+        control_apart=control.apart if control else 0.0, ends_s=attempt.judgement.ends_s,
     ).run()
     if prepared.is_baseline:
         timing.notes += compilation_notes(prepared.name, before, session.compilations())
@@ -180,13 +178,11 @@ def audit_times(attempt: Attempt) -> None:
 
 
 def attribute(attempt: Attempt) -> None:
-    """Say whose kernels ran, in each worker of a candidate: one that knows that it is not the first could use a library
-    where nobody looks. Of a baseline they are counted.
-    """
+    """Say whose kernels ran, in each worker, since only the first may be honest. Of a baseline they are counted."""
     judgement = attempt.judgement
     if attempt.is_timed and attempt.is_candidate:
         attempt.tell("tracing kernels")
-        traced = trace(attempt.session, attempt.limits, attempt.reference, attempt.prepared, attempt.timing)
+        traced = trace(attempt.session, attempt.reference, attempt.prepared, attempt.timing)
         judgement.provenance = least_of_processes(judgement.provenance, traced)
         attempt.warn(judgement.provenance.notes)
         judgement.launched = judgement.provenance.launched
@@ -209,7 +205,7 @@ def measure_extras(attempt: Attempt) -> None:
     if attempt.first and wanted and attempt.is_timed:
         attempt.tell("measuring what was asked for besides")
         judgement.extras = extras.measure(
-            attempt.session, attempt.reference, attempt.backend, attempt.prepared.precision_class, attempt.timing.time_us, wanted,
+            attempt.session, attempt.reference, attempt.prepared.precision_class, attempt.timing.time_us, wanted
         )
         judgement.warnings += judgement.extras.notes
 
@@ -235,7 +231,7 @@ def _check_clock(attempt: Attempt) -> None:
     except Failed as doubt:
         is_doubt = doubt.verdict.reason_code is ReasonCode.NOISY
         if is_doubt and doubt.beside_control and is_ungated(timing, limits) and attempt.is_candidate:
-            trace(attempt.session, limits, attempt.reference, attempt.prepared, timing)
+            trace(attempt.session, attempt.reference, attempt.prepared, timing)
         if not (is_doubt and timing.is_brief):
             raise
 

@@ -44,10 +44,7 @@ def first_ready(
 
 
 class WorkQueue(Generic[Entry]):
-    """Shares out `entries`, in this order as far as they are ready. Every judge judges `own` first: its control.
-
-    Only the first `reach` of what is left are looked at, all without one.
-    """
+    """Shares out `entries` in order as they are ready, of the first `reach` or all; each judge's first is `own`."""
 
     def __init__(self, entries: Iterable[Entry] = (), own: Entry | None = None, reach: int | None = None) -> None:
         self._left = list(entries)
@@ -137,10 +134,7 @@ class WorkQueue(Generic[Entry]):
     def alone(
         self, is_ready: Callable[[Entry], bool], can_wait: Callable[[Entry], bool], wait: Callable[[Sequence[Entry]], None]
     ) -> Iterator[tuple[Entry, Entry | None]]:
-        """Each entry with what is likely to follow it, for the only judge there is.
-
-        `wait` returns when at least one of the entries that it is given has become ready.
-        """
+        """Each entry with what may follow it, for the only judge; `wait` returns once one of its entries is ready."""
         while True:
             job = self.next(0, is_ready, can_wait=can_wait)
             if job is not None:
@@ -151,10 +145,7 @@ class WorkQueue(Generic[Entry]):
                 wait(self.left)
 
     def lose(self, judge: int) -> Entry | None:
-        """`judge` takes no more part. Returns the entry that it had in hand, which nobody gets again but by `again`.
-
-        Its promised entry's worker may be what ended it: that entry is promised to nobody else.
-        """
+        """`judge` takes no more part; returns what it had in hand. What it was promised, perhaps the cause, is last."""
         self._judges.discard(judge)
         promised = self._promised.pop(judge, None)
         if promised is not None and promised != self._own:

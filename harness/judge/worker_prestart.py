@@ -14,10 +14,7 @@ _MOST_WAITING = 2
 
 
 class WorkerPrestart:
-    """The entries of one device whose workers are on their way; nothing is started ahead where it `is_idle`.
-
-    On a CPU it is idle: an import would take cores from the call being timed.
-    """
+    """The workers on their way for one device; none starts ahead where it `is_idle`, as on a CPU that is timing."""
 
     def __init__(self, is_idle: bool) -> None:
         self._is_idle = is_idle
@@ -52,10 +49,7 @@ class WorkerPrestart:
             self.start(entry, build_pool)
 
     def wait_until_open(self) -> list[int]:
-        """The pids of the workers that wait with the device open, once those that were asked to open it have.
-
-        What is timed waits for this: until then such a process is busy, and so is the device.
-        """
+        """The pids of workers that wait with the device open, once those asked to have it: until then it is busy."""
         pids = [starter.wait_until_open() for _, starter in self._started]
         return [pid for pid in pids if pid is not None]
 
@@ -64,10 +58,7 @@ class WorkerPrestart:
         return sum(starter.is_opening for _, starter in self._started)
 
     def take(self, entry: Entry) -> WorkerLauncher | None:
-        """What was started for `entry`, now its caller's.
-
-        One that has opened the device for a turn that did not come ends, as do the oldest of many that wait.
-        """
+        """What was started for `entry`, now its caller's. One opened for no turn ends, and the oldest of many."""
         later, self._for_later = self._for_later, None
         taken = next((starter for waiting, starter in self._started if waiting is entry), None)
         others = [each for each in self._started if each[1] is not taken]

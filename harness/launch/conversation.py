@@ -71,8 +71,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, was slow in `called`.
-    """
+    """What is said of a queue that ends badly: it died while `dying`, raised `raising`, was slow in `called`."""
 
     dying: str
     raising: str
@@ -107,10 +106,8 @@ class LaunchConversation:
         self.hidden: bool | None = None
 
     def conduct(self, command: dict[str, Any], meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Send `command` and see it through; returns the report. Raises Failed.
-
-        `meanwhile` is called once it is sent: of a queue that is gated the worker makes the launches then, and none of
-        them runs.
+        """Send `command` and see it through; returns the report. Raises Failed. `meanwhile` is called once it is sent:
+        of a queue that is gated the worker makes the launches then, and none of them runs.
         """
         backend, channel = self._backend, self._channel
         try:
@@ -166,17 +163,17 @@ class LaunchConversation:
             end_to_end_us = _microseconds(reply["end_to_end_us"])
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error)) from None
-        ended_ns = self._reached_ns[self._count]
-        tail_us = None if ended_ns is None else (self._replied_ns - ended_ns) / 1e3
+        tail_us = _us_between(self._reached_ns[self._count], self._replied_ns)
         return Launches(launches, end_to_end_us, self.hidden if self._gate else None, inputs_kept, tail_us)
 
     def _launch(self, index: int, report: dict[str, Any]) -> Launch:
         fault = report.get("fault")
         if fault is not None and not isinstance(fault, dict):
             raise ValueError("a launch reported a fault that is none")
-        wall_us = self._wall_us(index)
-        if self._gone_ns[index] is None:
+        gone_ns, opened_ns, ended_ns = self._gone_ns[index], self._opened_ns[index], self._reached_ns[index + 1]
+        if gone_ns is None:
             raise ValueError("a launch was reported whose turn never came")
+        wall_us = _us_between(gone_ns, ended_ns)
         values = report.get("values", [])
         if not isinstance(values, list):
             raise ValueError("a launch reported values that are no list")
@@ -187,10 +184,10 @@ class LaunchConversation:
             beyond = _bytes(beyond[0]), _bytes(beyond[1])
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
-        reordered = report.get("reordered") is True
+        flush_us = None if self._backend.limits.gates_queues else _us_between(gone_ns, opened_ns)
         return Launch(
-            *times_us, wall_us, None, values, beyond, forward_us, self._flush_us(index), self._window_us(index), reordered,
-            self._opened_ns[index],
+            *times_us, wall_us, None, values, beyond, forward_us, flush_us, _us_between(opened_ns, ended_ns),
+            report.get("reordered") is True, opened_ns,
         )
 
     def _on_reached(self, turn: LaunchReached) -> None:
@@ -249,23 +246,15 @@ class LaunchConversation:
         self._gone_ns[index] = time.perf_counter_ns()
         self._backend.release(self._channel, self._first + index, index)
 
-    def _wall_us(self, index: int) -> float | None:
-        gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
-        return None if gone is None or reached is None else (reached - gone) / 1e3
-
-    def _flush_us(self, index: int) -> float | None:
-        gone, opened = self._gone_ns[index], self._opened_ns[index]
-        return None if self._backend.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
-
-    def _window_us(self, index: int) -> float | None:
-        opened, reached = self._opened_ns[index], self._reached_ns[index + 1]
-        return None if opened is None or reached is None else (reached - opened) / 1e3
-
     def _too_slow(self) -> failures.Failed:
         calls = f"{'one call' if self._count == 1 else f'{self._count} calls'} of {self._words.called}"
         return failures.failed(
             Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
         )
+
+
+def _us_between(began_ns: int | None, ended_ns: int | None) -> float | None:
+    return None if began_ns is None or ended_ns is None else (ended_ns - began_ns) / 1e3
 
 
 def _not_flushed(fault: str) -> failures.Failed:

@@ -16,8 +16,6 @@ from harness.sandbox.spawn import Child
 
 _MOST_CALLS = 64
 _SYNTHETIC_FRAME = re.compile(r"\s+")
-
-
 # What a kernel raises, with words, for sizes that it says it does not support (TORCH_CHECK is a RuntimeError).
 _REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionError")
 
@@ -37,9 +35,7 @@ class Failed(Exception):
 
 
 class Unbuilt(Failed):
-    """Raised where a candidate that runs has asked for extensions that its build did not make: the `calls`, as it told
-    them. They may be built, and it may be begun anew.
-    """
+    """Raised where a candidate asks as it runs for extensions its build had not made: `calls`, as it told them."""
 
     def __init__(self, verdict: Verdict, calls: list[dict[str, Any]]) -> None:
         super().__init__(verdict)
@@ -55,7 +51,7 @@ def from_exception(words: Any, doing: str) -> Failed:
     words = words if isinstance(words, dict) else {}
     kind, message = _text(words, "type") or "an exception", _text(words, "message")
     where = _text(words, "where")
-    place = f" at {_short_place(where)}" if where else ""
+    place = f" at {where.rsplit('/', 1)[-1]}" if where else ""
     error_text = f"{kind}: {message}" if message else kind
     if words.get("out_of_memory") is True:
         code = ReasonCode.DEVICE_MEMORY if "CUDA" in message or "OutOfMemory" in kind else ReasonCode.HOST_MEMORY
@@ -111,17 +107,13 @@ def death(child: Child, doing: str) -> Failed:
     """The verdict on a worker that is gone."""
     child.wait(2.0)
     how = child.death()
-    last_words = _last_words(child.output())
+    lines = [line.strip() for line in child.output().strip().splitlines() if line.strip()]
+    last_words = f'; it said last: "{lines[-1][:200]}"' if lines else ""
     if child.ran_out_of_memory:
         return failed(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"{how} while {doing}")
     if how.startswith("exited"):
         return failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{last_words}")
     return failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{last_words}")
-
-
-def _last_words(output: str) -> str:
-    lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
-    return f'; it said last: "{lines[-1][:200]}"' if lines else ""
 
 
 def written_late(index: int, count: int) -> Failed:
@@ -140,7 +132,3 @@ def protocol(what: str) -> Failed:
 def _text(words: dict[str, Any], key: str) -> str:
     value = words.get(key)
     return _SYNTHETIC_FRAME.sub(" ", value).strip()[:600] if isinstance(value, str) else ""
-
-
-def _short_place(where: str) -> str:
-    return where.rsplit("/", 1)[-1]

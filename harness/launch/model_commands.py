@@ -44,16 +44,14 @@ def reference_command(arena: Arena, reference: Reference) -> dict[str, Any]:
 def _init(arena: Arena, reference: Reference) -> dict[str, Any]:
     """The part of a command that says what the model is constructed of."""
     skeleton, tensors = tree.flatten(reference.init)
-    specs = plan(tensors, contiguous=True)
-    by_name = reference.init_by_name
-    if not specs:
-        return {"init": skeleton, "init_by_name": by_name, "init_specs": [], "init_region": None}
-    place = arena.named("init", region_bytes(specs))
-    region = arena.map(**place)
-    for spec, tensor in zip(specs, tensors):
-        spec.view(region).copy_(tensor)
+    specs, place = plan(tensors, contiguous=True), None
+    if specs:
+        place = arena.named("init", region_bytes(specs))
+        region = arena.map(**place)
+        for spec, tensor in zip(specs, tensors):
+            spec.view(region).copy_(tensor)
     return {
-        "init": skeleton, "init_by_name": by_name, "init_specs": [spec.to_json() for spec in specs],
+        "init": skeleton, "init_by_name": reference.init_by_name, "init_specs": [spec.to_json() for spec in specs],
         "init_region": place,
     }
 

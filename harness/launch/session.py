@@ -85,9 +85,7 @@ class Session:
         return difference_of_states(reference, reply)
 
     def state(self, reference: Reference) -> dict[str, torch.Tensor] | None:
-        """The parameters and buffers of the candidate as they are now, in host memory; None where they are not named and
-        formed as the reference's. Raises Failed.
-        """
+        """The candidate's state now, in host memory; None where it is not formed as the reference's. Raises Failed."""
         state = HandedState(self.backend.arena, reference)
         reply = self._ask(state.command, self._load_timeout_s, "handing over its state")
         return state.tensors() if reply.get("alike") is True else None
@@ -208,10 +206,7 @@ class Session:
         return count
 
     def note_helpers(self) -> None:
-        """Note in `helped` whether a process that the candidate began uses the GPU beside the one that makes its launches.
-
-        Where NVML does not list this process, as in a container, who holds the device's files open counts.
-        """
+        """Note in `helped` whether a process that the candidate began uses the GPU, by NVML or by open files."""
         on_gpu = self.backend.processes()
         if self._on_gpu == on_gpu is not None:  # the same as before: to look through all processes takes milliseconds
             return
@@ -236,9 +231,7 @@ class Session:
         self, inputs: InputSet, command: Mapping[str, Any], answer: tuple[str, str], *, gate: bool = False,
         timeout_s: float | None = None,
     ) -> tuple[dict[str, Any], bool | None]:
-        """Return what the worker reports of a command on one set, and whether its queue was gated. `answer` has the report's
-        key, and what it is called where there is none. Raises Failed.
-        """
+        """The report on a command with one set, under `answer[0]`, and whether it was gated. Raises Failed."""
         self.reopen()
         self.backend.upload_inputs([inputs])
         conversation = self._conversation(1, gate, timeout_s)

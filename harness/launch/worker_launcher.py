@@ -41,10 +41,6 @@ class WorkerLauncher:
         self._is_opening = False
 
     @property
-    def triton_cache(self) -> Path:
-        return self._warm / "triton"
-
-    @property
     def is_opening(self) -> bool:
         """Whether a worker waits that has opened the device, or was asked to."""
         return self._prestart is not None and self._is_opening
@@ -66,10 +62,7 @@ class WorkerLauncher:
                 self._end_prestart()
 
     def wait_until_open(self) -> int | None:
-        """The pid of the worker that waits and has opened the device, once it has if it was asked to; else None.
-
-        One that does not open it is ended, and another is started when its turn comes.
-        """
+        """The pid of the waiting worker, once the device is open in it; None without one, or where it had to end."""
         if self._prestart is None or not self._is_opening:
             return None
         if not self._prestart.has_greeted:
@@ -93,17 +86,13 @@ class WorkerLauncher:
         opened = self._backend.kind if open_device else "nothing"
         private = tempfile.mkdtemp(prefix="player-")
         self._folders.append(private)
-        for name in ("triton", "inductor"):
-            (self._warm / name).mkdir(parents=True, exist_ok=True)
-        environment = scrubbed(
-            os.environ,
-            {
-                **self._backend.visible_devices(),
-                **{name: os.environ[name] for name in SPIN if name in os.environ},
-                "TRITON_CACHE_DIR": str(self.triton_cache),
-                "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
-            },
-        )
+        caches = {"TRITON_CACHE_DIR": self._warm / "triton", "TORCHINDUCTOR_CACHE_DIR": self._warm / "inductor"}
+        for folder in caches.values():
+            folder.mkdir(parents=True, exist_ok=True)
+        environment = scrubbed(os.environ, {
+            **self._backend.visible_devices(), **{name: os.environ[name] for name in SPIN if name in os.environ},
+            **{name: str(folder) for name, folder in caches.items()},
+        })
         descriptor = self._backend.arena.descriptor
         return spawn(
             "harness.worker", arguments=[str(descriptor), opened, *self._imports], environment=environment,

@@ -72,18 +72,17 @@ class _Products(TorchDispatchMode):
 
 
 class Search(_Products):
-    """Leaves every product as it is; `held` has what those hold of which blocks of zeros are a quarter or more, and that
-    come out the same without them.
-    """
+    """Leaves every product as it is; `held` has those that blocks of zeros can be left out of, with what they hold."""
 
     def __init__(self) -> None:
         super().__init__()
         self.held: dict[Place, Held] = {}
 
     def compute(self, call: _Product, place: Place) -> None:
-        held = _worth_it(call.a, call.b)
-        if held is not None:
-            self.held[place] = held
+        with contextlib.suppress(torch.OutOfMemoryError):  # the search holds more than a truth does
+            held = worth_leaving_out(call.a, call.b)
+            if held is not None and apart(product(call.a, call.b, held.pieces), call.a, call.b) <= MOST_APART:
+                self.held[place] = held
 
 
 class _LeftOut(_Products):
@@ -108,14 +107,6 @@ def without(held: Mapping[Place, Held], sound: list[torch.Tensor]) -> contextlib
     return _LeftOut(held, sound) if held else contextlib.nullcontext()
 
 
-def _worth_it(a: torch.Tensor, b: torch.Tensor) -> Held | None:
-    try:
-        held = worth_leaving_out(a, b)
-        return held if held is not None and apart(product(a, b, held.pieces), a, b) <= MOST_APART else None
-    except torch.OutOfMemoryError:  # the search holds more than a truth does
-        return None
-
-
 def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> _Product | None:
     aten = torch.ops.aten
     if named:  # addmm with factors
@@ -130,9 +121,8 @@ def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any
     else:
         return None
     for each in (call.a, call.b):
-        if each.dtype != torch.float64 or type(each) not in (torch.Tensor, torch.nn.Parameter):
-            return None
-        if each.layout != torch.strided:
+        is_plain = type(each) in (torch.Tensor, torch.nn.Parameter) and each.layout == torch.strided
+        if each.dtype != torch.float64 or not is_plain:
             return None
     least = limits_of(call.a.device.type).product_size
     return call if math.prod(call.shape) >= least**3 and min(call.shape) >= least / 2 else None

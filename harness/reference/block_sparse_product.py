@@ -52,9 +52,7 @@ class Held:
     may_hold: torch.Tensor
 
     def holds_all_of(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Whether the pieces of `a @ b` are all of it: a bool on the device. False where an element is infinite or NaN,
-        since zero times that is not zero.
-        """
+        """Whether the pieces of `a @ b` are all of it (a bool on the device); False where an element is not finite."""
         magnitudes = _magnitudes_of_both(a, b, self.block)
         return (magnitudes.isfinite() & (self.may_hold | (magnitudes == 0))).all()
 
@@ -101,10 +99,7 @@ def worth_leaving_out(a: torch.Tensor, b: torch.Tensor, block: int | None = None
 
 
 def apart(made: torch.Tensor, a: torch.Tensor, b: torch.Tensor, strip: int = 1024) -> float:
-    """The largest distance of `made` from `a @ b` relative to |a||b|, found strip by strip to save memory.
-
-    Infinite where an element must be zero and is not; NaN where one is NaN.
-    """
+    """The largest distance of `made` from `a @ b` over |a||b|, by strips; infinite where a zero is none, or NaN."""
     worst = a.new_zeros(())
     for top, left in itertools.product(range(0, a.shape[0], strip), range(0, b.shape[1], strip)):
         rows, columns = a[top:top + strip], b[:, left:left + strip]
@@ -119,15 +114,12 @@ def _magnitudes_of_both(a: torch.Tensor, b: torch.Tensor, block: int) -> torch.T
 
 
 def _magnitudes(operand: torch.Tensor, block: int) -> torch.Tensor:
-    """One number for each block of a matrix, the last ones smaller: zero where all its elements are, infinite or NaN
-    where one of them is, and without a copy of the operand.
-    """
+    """One number a block, without a copy of the matrix: zero where all elements are, infinite or NaN where one is."""
     strips = []
     for top, bottom, height in _parts(operand.shape[0], block):
         row = []
         for left, right, width in _parts(operand.shape[1], block):
-            blocks = operand[top:bottom, left:right].unflatten(1, (-1, width)).unflatten(0, (-1, height))
-            row.append(_size_of(blocks))
+            row.append(_size_of(operand[top:bottom, left:right].unflatten(1, (-1, width)).unflatten(0, (-1, height))))
         strips.append(torch.cat(row, 1))
     return torch.cat(strips)
 

@@ -24,9 +24,7 @@ class Foreseen:
 
 
 def foreseen(arguments_of: Callable[[], list[Any]], call: Callable[[list[Any]], Any]) -> Foreseen | None:
-    """What one `call` of a model, which it constructs, with what `arguments_of()` draws takes; None where inputs are made of
-    what must be computed.
-    """
+    """What one `call` with what `arguments_of()` draws takes; None where inputs are made of what must be computed."""
     try:
         with _META, torch.no_grad():
             arguments = arguments_of()

@@ -12,9 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-_BY_NAME = {
-    "half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32, "double": torch.float64,
-}
+_BY_NAME = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32, "double": torch.float64}
 # They read the same bytes as another type, which no wider type has.
 _OF_BYTES = ("view", "frombuffer", "view_dtype")
 

@@ -37,19 +37,14 @@ class Difference:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> Difference:
-    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own type.
-
-    An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
-    infinite error.
+    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own type. An element that
+    must be equal and is not, or that is NaN or infinite where the truth is neither, has an infinite error.
     """
     return differences([(got, expected, scale)])[0]
 
 
 def differences(outputs: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]]) -> list[Difference]:
-    """`difference` of each of (got, expected, scale), all on one device.
-
-    Of a GPU one answer is waited for, and one for each output of an exact type.
-    """
+    """`difference` of each, all on one device; of a GPU one answer is waited for, and one for each exact type."""
     on_gpu = [
         number for number, (got, _, scale) in enumerate(outputs)
         if got.is_cuda and got.numel() and scale is not None and got.is_floating_point()

@@ -9,7 +9,6 @@ import torch
 
 from harness.reference.accuracy.bounds import error_unit
 
-
 # Of larger outputs errors are found a piece after the other: in float64 they take many times what an output does.
 _AT_ONCE = 1 << 24
 
@@ -44,9 +43,7 @@ def errors_over(
 
 
 def in_pieces(first: torch.Tensor, *others: torch.Tensor | None) -> Iterator[tuple[torch.Tensor | None, ...]]:
-    """Views of tensors of one shape that cover all of each, of some sixteen million elements at a time; None stays None.
-    Nothing of what is empty.
-    """
+    """Views that cover tensors of one shape, some sixteen million elements at a time; None stays None."""
     tensors = (first, *others)
     if first.numel() <= _AT_ONCE:
         if first.numel():

@@ -28,7 +28,6 @@ from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 from harness.reference.spreads import without_small
 
-
 _SAME = Difference(0.0, 0.0, None, None, None)
 _NO_SPREAD = Spread(0.0, 0.0)
 _NEAR_EAGER = 0.5
@@ -47,16 +46,11 @@ class Returned:
 def judge_outputs(
     reference: Reference, inputs: InputSet, truth: Truth, outputs: list[torch.Tensor], precision_class: str
 ) -> ErrorFigures:
-    """The worst output of one launch as error figures with the bounds that hold for these inputs.
-
-    Figures that are over their bounds carry the evidence.
-    """
+    """The worst output of one launch as error figures, with evidence where they are over their bounds."""
     return judge_launches(reference, [Returned(inputs, truth, outputs)], precision_class)[0]
 
 
-def judge_launches(
-    reference: Reference, launches: Sequence[Returned], precision_class: str
-) -> list[ErrorFigures]:
+def judge_launches(reference: Reference, launches: Sequence[Returned], precision_class: str) -> list[ErrorFigures]:
     """`judge_outputs` of each launch; one answer is waited for, and more only for launches over the narrow bounds."""
     if reference.terms is None:
         launches = [replace(each, truth=_without_small_scales(each.truth)) for each in launches]
@@ -65,9 +59,7 @@ def judge_launches(
     remaining = iter(differences([output for of_launch in (*own, *eager) for output in of_launch]))
     of_own = [list(islice(remaining, len(of_launch))) for of_launch in own]
     of_eager = [list(islice(remaining, len(of_launch))) for of_launch in eager]
-    return [
-        _judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)
-    ]
+    return [_judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)]
 
 
 def is_drawn(one_of: int) -> bool:
@@ -129,10 +121,7 @@ def _judged(
 ) -> ErrorFigures:
     """The figures of one launch; `own` and `of_eager` (empty where eager was not run) say how its outputs differ."""
     inputs, truth, outputs = launch.inputs, launch.truth, launch.outputs
-    own = [
-        _either(difference, got, eager)
-        for difference, got, eager in zip(own, outputs, truth.eager or [None] * len(outputs))
-    ]
+    own = [_either(*each) for each in zip(own, outputs, truth.eager or [None] * len(outputs))]
     judge = _by_terms if reference.terms is not None else _by_measured_bounds
     eager = _spreads(of_eager, reference) if truth.eager else None
     figures, number = judge(reference, inputs, own, eager, precision_class)
@@ -192,14 +181,11 @@ def _nothing_off(reference: Reference, inputs: InputSet, precision_class: str) -
     return _figures(reference, inputs, _SAME, _NO_SPREAD, Bounds(8.0, None, precision_class))
 
 
-def _figures(
-    reference: Reference, inputs: InputSet, difference: Difference, eager: Spread, bounds: Bounds
-) -> ErrorFigures:
+def _figures(reference: Reference, inputs: InputSet, own: Difference, eager: Spread, bounds: Bounds) -> ErrorFigures:
     return ErrorFigures(
-        max_u=difference.max_u, rms_u=difference.rms_u, eager_max_u=eager.max_u, eager_rms_u=eager.rms_u,
-        family=inputs.family.name, sizes=sizes_text(reference.sizes) or "the reference's own sizes", bounds=bounds,
-        worst_index=difference.worst_index, got=difference.got, expected=difference.expected,
-        has_products=reference.has_products,
+        max_u=own.max_u, rms_u=own.rms_u, eager_max_u=eager.max_u, eager_rms_u=eager.rms_u, family=inputs.family.name,
+        sizes=sizes_text(reference.sizes) or "the reference's own sizes", bounds=bounds, worst_index=own.worst_index,
+        got=own.got, expected=own.expected, has_products=reference.has_products,
     )
 
 

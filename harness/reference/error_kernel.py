@@ -128,10 +128,7 @@ class ErrorKernel:
         }
 
     def figures(self, compared: Sequence[Compared]) -> list[RawFigures | None]:
-        """The figures of each, and one answer is waited for.
-
-        None unless all of its tensors are contiguous; `scale` may repeat itself over its last dimensions.
-        """
+        """The figures of each, one answer waited for; None unless contiguous, where only `scale` may repeat itself."""
         scales = [_repeating(each.scale) for each in compared]
         readable = [
             number for number, (each, (rows, _)) in enumerate(zip(compared, scales))
@@ -173,10 +170,7 @@ def widened(scale: torch.Tensor) -> torch.Tensor:
 
 
 def _repeating(scale: torch.Tensor) -> tuple[torch.Tensor | None, int]:
-    """`scale` without its repetitions over the last dimensions, and how often each element stands there.
-
-    None where that is no contiguous tensor.
-    """
+    """`scale` without its repetitions over the last dimensions (None: not contiguous), and how often each is there."""
     dims = scale.dim()
     while dims and scale.stride(dims - 1) == 0 and scale.size(dims - 1) > 0:
         dims -= 1

@@ -49,10 +49,7 @@ class WrongElement:
 
 @dataclass(frozen=True)
 class Spread:
-    """Which positions along one axis have a wrong element: how many of `size`, from `first` to `last`.
-
-    `step` is their distance where it is the same throughout, else None.
-    """
+    """Positions along one axis with a wrong element: `count` of `size`, `first` to `last`, `step` (or None) apart."""
 
     size: int
     count: int

@@ -54,9 +54,7 @@ def evidence_of(
     reference: Reference, inputs: InputSet, truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds,
     only: int | None = None,
 ) -> Evidence:
-    """The recipe of a launch whose errors are over `bounds`, and the mistakes of its worst output, or of that with the
-    number `only`, which the bounds are for.
-    """
+    """The recipe of a launch over its `bounds`, and the mistakes of its worst output, or of that numbered `only`."""
     recipe = recipe_of(reference, [inputs])
     try:
         return Evidence(recipe, _worst(truth, outputs, bounds, only))
@@ -64,12 +62,8 @@ def evidence_of(
         return Evidence(recipe)
 
 
-def _worst(
-    truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds, only: int | None = None
-) -> Mistakes | None:
-    """The mistakes of the output with the largest error; where all are under the largest one allowed, it is the many
-    errors above the allowed root mean square that count.
-    """
+def _worst(truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds, only: int | None = None) -> Mistakes | None:
+    """The mistakes of the worst output: errors over the largest allowed, else those above the allowed rms."""
     allowed_u = [bounds.max_u] + ([bounds.rms_u] if bounds.rms_u is not None else [])
     for limit_u in allowed_u:
         worst, mistakes = 0.0, None

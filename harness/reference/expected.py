@@ -18,7 +18,7 @@ import torch
 from harness.protocol import tree
 from harness.protocol.layout import TensorSpec
 from harness.reference import block_sparse_models
-from harness.reference.accuracy.bounds import ROW_ELEMENTS, error_unit
+from harness.reference.accuracy.bounds import error_unit
 from harness.reference.accuracy.bounds_from_eager import Spread
 from harness.reference.block_sparse_product import Held
 from harness.reference.casts import WithoutCasts
@@ -26,6 +26,7 @@ from harness.reference.inputs.sets import InputSet, Inputs, slice_of
 from harness.reference.perturbed_sums import spread_of_sums
 from harness.reference.reduction_length import WatchedRun
 from harness.reference.slices import ROWS, Slicing
+from harness.reference.spreads import row_dimensions
 
 # Whose smallest element PyTorch finds in one reading.
 _WITH_LEAST = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
@@ -97,7 +98,8 @@ class Truths:
         return truths
 
     def _of(self, sets: Sequence[InputSet], with_eager: bool) -> list[Truth]:
-        own_scales = self._are_own_scales(sets)
+        # Where no input is negative, sums of magnitudes are the outputs' own magnitudes.
+        own_scales = (_least_of_each(sets) >= 0).tolist() if self.sums_magnitudes and sets else [False] * len(sets)
         truths, places = [], set()
         for inputs, own_scale in zip(sets, own_scales):
             truths.append(self._truth(inputs, own_scale, with_eager))
@@ -118,7 +120,10 @@ class Truths:
         for index, spec in enumerate(self._output_specs):
             if not spec.torch_dtype.is_floating_point:
                 outputs[index] = eager[index]
-        return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
+        magnitudes = None
+        if self.sums_magnitudes:
+            magnitudes = outputs if own_scale else self._outputs64(inputs, absolute=True)
+        return Truth(outputs, self._scales_of(outputs, magnitudes), eager, values)
 
     @property
     def _is_cut(self) -> bool:
@@ -145,9 +150,7 @@ class Truths:
             yield stretch, part, [output[stretch.start : stretch.stop].to(part.region.device) for output in outputs]
 
     def by_eager(self, inputs: Inputs) -> Truth:
-        """What strict eager returns, in the place of a truth, in its own type; its errors are not known, and the next call
-        of the model may write over it.
-        """
+        """What strict eager returns, in its own type, in the place of a truth; the next call may write over it."""
         with torch.no_grad():
             skeleton, outputs = tree.flatten(self._model(*inputs.arguments()))
         outputs = [tensor.detach() for tensor in outputs]
@@ -162,8 +165,10 @@ class Truths:
                 raise
             except Exception:  # without its casts it may run, or strict eager has to do
                 pass
-        self._is_without_casts = False
-        self._watch_eager(inputs)
+        self._is_without_casts, watch = False, WatchedRun()
+        with torch.no_grad(), watch:  # for the length of its sums
+            self._model(*inputs.arguments())
+        self._keep(watch)
         return None
 
     def _runs_in_float64(self, inputs: InputSet) -> bool:
@@ -191,13 +196,6 @@ class Truths:
     def _casts(self) -> contextlib.AbstractContextManager[WithoutCasts | None]:
         return WithoutCasts() if self._is_without_casts else contextlib.nullcontext()
 
-    def _watch_eager(self, inputs: InputSet) -> None:
-        """The length of its sums for a model that does not run in float64."""
-        watch = WatchedRun()
-        with torch.no_grad(), watch:
-            self._model(*inputs.arguments())
-        self._keep(watch)
-
     def _keep(self, watch: WatchedRun) -> None:
         self.longest_sum, self.has_products = watch.longest_sum, watch.has_products
 
@@ -211,9 +209,7 @@ class Truths:
     def outputs_under(
         self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
     ) -> list[torch.Tensor]:
-        """The outputs as the model returns them, in float64 where there is one and it is wanted, while `mode` sees and may
-        change what the model calls.
-        """
+        """The outputs as the model returns them while `mode` is entered, in float64 where that is wanted and can be."""
         if self._model64 is not None and in_float64:
             return self._outputs64(inputs, mode=mode)
         arguments, model = inputs.arguments(), self._model
@@ -226,45 +222,24 @@ class Truths:
         self, inputs: Inputs, *, absolute: bool = False, mode: contextlib.AbstractContextManager[Any] = _NO_MODE
     ) -> list[torch.Tensor]:
         def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            return self._wide(inputs.skeleton, tensors, absolute=absolute, mode=mode)
+            """What the model in float64 returns for these input tensors."""
+            arguments = tree.rebuild(inputs.skeleton, [_in_double(tensor, absolute) for tensor in tensors])
+            with torch.no_grad(), self._casts(), mode, block_sparse_models.without(self._held, self._sound):
+                _, outputs = tree.flatten(self._model64(*arguments))
+            return [tensor.detach() for tensor in outputs]
 
         if self._is_cut and not inputs.is_slice:
             return self.slicing.joined(call, inputs.tensors(), self.slices)
         return call(inputs.tensors())
-
-    def _wide(
-        self, skeleton: Any, tensors: Sequence[torch.Tensor], *, absolute: bool = False,
-        mode: contextlib.AbstractContextManager[Any] = _NO_MODE,
-    ) -> list[torch.Tensor]:
-        """What the model in float64 returns for these input tensors."""
-        arguments = tree.rebuild(skeleton, [_in_double(tensor, absolute) for tensor in tensors])
-        with torch.no_grad(), self._casts(), mode, block_sparse_models.without(self._held, self._sound):
-            _, outputs = tree.flatten(self._model64(*arguments))
-        return [tensor.detach() for tensor in outputs]
-
     def _arguments64(self, inputs: InputSet) -> list[Any]:
         return tree.rebuild(inputs.skeleton, [_in_double(tensor) for tensor in inputs.tensors()])
-
-    def _are_own_scales(self, sets: Sequence[InputSet]) -> list[bool]:
-        """Of each set whether sums of magnitudes are the outputs' own magnitudes, since no input is negative."""
-        if not self.sums_magnitudes or not sets:
-            return [False] * len(sets)
-        return (_least_of_each(sets) >= 0).tolist()
-
-    def _scales(
-        self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool
-    ) -> list[torch.Tensor | None]:
-        magnitudes = None
-        if self.sums_magnitudes:
-            magnitudes = outputs if own_scale else self._outputs64(inputs, absolute=True)
-        return self._scales_of(outputs, magnitudes)
 
     def _scales_of(
         self, outputs: Sequence[torch.Tensor], magnitudes: Sequence[torch.Tensor] | None
     ) -> list[torch.Tensor | None]:
         """The error scale of each output, from the sums of `magnitudes` where the problem has those."""
         if magnitudes is not None:
-            return [_magnitude(output) for output in magnitudes]
+            return [each.abs() if each.is_floating_point() else None for each in magnitudes]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
 
 
@@ -321,22 +296,13 @@ def _kept(truth: Truth) -> Truth:
     return replace(truth, outputs=[tensor.clone() for tensor in truth.outputs])
 
 
-def _magnitude(output: torch.Tensor) -> torch.Tensor | None:
-    return output.abs() if output.is_floating_point() else None
-
-
 def _row_max(output: torch.Tensor) -> torch.Tensor:
     """The largest finite magnitude over the last dimension, or over as many as hold `ROW_ELEMENTS` together.
 
     An element that is its own scale would be judged by its distance to zero: sums that happen to cancel have no
     small relative error in any order of summation.
     """
-    dims, elements = [], 1
-    for dim in range(output.dim() - 1, -1, -1):
-        if dims and elements >= ROW_ELEMENTS:
-            break
-        dims.append(dim)
-        elements *= output.shape[dim]
+    dims = row_dimensions(output.shape)
     if not dims or output.numel() == 0:
         return _finite_magnitude(output)
     if output.numel() * output.itemsize > _COPIED_BYTES:  # the answer that is waited for costs less than copies would

@@ -63,9 +63,7 @@ class MeasuredBounds:
             return None
         return SIGNS if self._shows_by_signs else one_way
 
-    def bounds(
-        self, number: int, eager: Spread, inputs: InputSet, precision_class: str = "fp32"
-    ) -> Iterator[Bounds]:
+    def bounds(self, number: int, eager: Spread, inputs: InputSet, precision_class: str = "fp32") -> Iterator[Bounds]:
         """Bounds of output `number` on `inputs`, on which strict eager is off by `eager`: each is wider than the one
         before and takes longer to work out, and what is within one of them is right. Rounding noise has the size of eager's
         to keep, and no more is asked of it.
@@ -97,9 +95,7 @@ class MeasuredBounds:
             return [of_one_sum(self._truths.longest_sum)] * len(self._elements)
 
     def _narrowing_of(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> list[Spread | None]:
-        """What inputs in TF32 cost each output, beside `returned`; None where that is not known, or nothing of them is
-        lost.
-        """
+        """What inputs in TF32 cost each output, beside `returned`; None where that is unknown or nothing is lost."""
         try:
             narrowed, is_other = _narrowed_set(inputs)
             made = self._eager(narrowed)

@@ -165,9 +165,7 @@ def sentence_of(plan: MemoryPlan) -> str:
 
 
 def memory_notes(plan: MemoryPlan, lacked_launches: bool) -> list[str]:
-    """What was given up to have room, where that changed how an entry was judged; `lacked_launches` where there was time
-    for more of them.
-    """
+    """What was given up to have room, where that changed the judging: `lacked_launches` had the time and no room."""
     is_fewer = plan.step is MemoryStep.FEWER and not lacked_launches
     return [] if plan.step is MemoryStep.FULL or is_fewer else [f"memory was short: {sentence_of(plan)}"]
 

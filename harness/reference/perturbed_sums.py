@@ -54,14 +54,11 @@ class PerturbedSums(TorchFunctionMode):
         return made
 
     def _moved(self, tensor: torch.Tensor, by_u: torch.Tensor) -> torch.Tensor:
-        signs = torch.empty_like(tensor, dtype=torch.float32).bernoulli_(0.5, generator=self._generator(tensor))
-        return tensor + (2 * signs - 1).to(tensor.dtype) * (by_u * self._unit)
-
-    def _generator(self, tensor: torch.Tensor) -> torch.Generator:
-        """Of numbers of its own: those of PyTorch's are the reference's."""
-        if tensor.device not in self._drawn:
+        if tensor.device not in self._drawn:  # numbers of its own: PyTorch's are the reference's
             self._drawn[tensor.device] = torch.Generator(tensor.device).manual_seed(1 + self._seed)
-        return self._drawn[tensor.device]
+        generator = self._drawn[tensor.device]
+        signs = torch.empty_like(tensor, dtype=torch.float32).bernoulli_(0.5, generator=generator)
+        return tensor + (2 * signs - 1).to(tensor.dtype) * (by_u * self._unit)
 
 
 def spread_of_sums(

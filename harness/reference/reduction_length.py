@@ -80,9 +80,8 @@ def is_product(name: str) -> bool:
 
 def _reduces(name: str) -> bool:
     return name.endswith("_loss") or "pool" in name or name in (
-        "sum", "mean", "var", "std", "norm", "vector_norm", "logsumexp", "prod", "nansum", "nanmean", "var_mean",
-        "std_mean",
-        "cross_entropy", "kl_div", "cosine_similarity", "pairwise_distance", "cdist", "trace", "count_nonzero",
+        "sum", "mean", "var", "std", "norm", "vector_norm", "logsumexp", "prod", "nansum", "nanmean", "var_mean", "cdist",
+        "std_mean", "cross_entropy", "kl_div", "cosine_similarity", "pairwise_distance", "trace", "count_nonzero",
     )
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
+from torch.nn.parameter import is_lazy
 from harness.model.errors import InputError
 from harness.model.files.yaml_lines import YAML_SUFFIXES, read_yaml
 from harness.model.problem import Problem
 from harness.protocol import tree
 from harness.protocol.layout import TensorSpec, without_strides
-from harness.reference.accuracy.bounds import ROW_ELEMENTS, error_unit, fp32_bounds
+from harness.reference.accuracy.bounds import error_unit, fp32_bounds
 from harness.reference.inputs.sets import InputSet
-from harness.reference.spreads import row_scale, without_small
+from harness.reference.spreads import evenly_spaced, in_rows, row_scale, without_small
 
 # Draws whose outputs are all the same before a problem is said to have one output; two of a yes or a no are so by chance.
 _SAME_DRAWS = 8
@@ -40,10 +40,7 @@ NOT_SHORT_S = 0.05
 
 def refuse_lazy(model: torch.nn.Module, path: Path) -> None:
     """Raise InputError where parameters have no shape before the first call."""
-    names = [
-        name for name, tensor in (*model.named_parameters(), *model.named_buffers())
-        if torch.nn.parameter.is_lazy(tensor)
-    ]
+    names = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
     if names:
         raise InputError(
             f"Model of the reference has a parameter without a shape before its first call ({names[0]}), which no "
@@ -237,26 +234,11 @@ def _least_scale(rows: torch.Tensor) -> float:
 
 def sampled(tensor: torch.Tensor) -> torch.Tensor:
     """Rows of `tensor`, evenly spaced, so that about four million elements are left, or one row."""
-    rows = _in_rows(tensor)
-    return rows[:: max(1, -(-rows.numel() // max(_SAMPLED, rows.shape[1])))]
+    return evenly_spaced(tensor, _SAMPLED)
 
 
-def _in_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` as rows × elements, a row being what shares an error scale: the last dimension, or as many of the last as
-    hold `ROW_ELEMENTS` together.
-    """
-    elements = 1
-    for number, size in enumerate(reversed(tensor.shape)):
-        if number and elements >= ROW_ELEMENTS:
-            break
-        elements *= size
-    return tensor.reshape(-1, elements) if tensor.numel() else tensor.reshape(0, 1)
-
-
-def _distances(
-    first: Sequence[torch.Tensor], other: Sequence[torch.Tensor], unit: float | None = None
-) -> list[float]:
-    return [0.0 if torch.equal(*pair) else distance_u(*map(_in_rows, pair), unit) for pair in zip(first, other)]
+def _distances(first: Sequence[torch.Tensor], other: Sequence[torch.Tensor], unit: float | None = None) -> list[float]:
+    return [0.0 if torch.equal(*pair) else distance_u(*map(in_rows, pair), unit) for pair in zip(first, other)]
 
 
 def distance_u(first: torch.Tensor, other: torch.Tensor, unit: float | None = None, *, least: float = 0.0) -> float:

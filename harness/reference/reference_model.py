@@ -6,11 +6,10 @@ errors, is found in `expected`.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -65,9 +64,7 @@ class Reference:
         self.notes: list[ProblemNote] = []  # what is told of the problem, once for all rows
         self._construct()
         self._refuse_what_has_no_room(available_bytes)
-        self.families = families_for(
-            problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
-        )
+        self.families = families_for(problem.accuracy.contracted, with_gradients=self.mode == passes.FORWARD_BACKWARD)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
         first, free = self._first_draw()
@@ -92,6 +89,8 @@ class Reference:
         self._truths = Truths(
             self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
         )
+        self.by_eager, self.in_slices = self._truths.by_eager, self._truths.in_slices
+        self.outputs_under, self.sample_of = self._truths.outputs_under, self._truths.sample_of
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
         self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         # One for each output; what eager differs by from itself counts as an error of its own.
@@ -148,9 +147,7 @@ class Reference:
         return {name: digest_of_tensor(tensor) for name, tensor in self.state.items()}
 
     def _first_draw(self) -> tuple[InputSet, int | None]:
-        """Have draws that differ, as far as they can, and the model as a launch calls it; the first draw. With gradients
-        also the number of outputs of the forward pass. Raises InputError.
-        """
+        """The first draw, once draws differ and the model is as called; with gradients how many outputs forward has."""
         self.by_name = False
         self._get_inputs = self._drawing = Drawing(
             self.module, lambda: load_module(self.problem, self.sizes), self._arguments_of
@@ -193,9 +190,7 @@ class Reference:
 
     @cached_property
     def float64_one_of(self) -> int:
-        """Of how many timed launches near to eager one is held against its truth: 1 where a truth takes little longer than
-        eager's outputs.
-        """
+        """Of how many timed launches near eager one is held against its truth: 1 where that takes little longer."""
         if self.truth_name != "float64" or self._truths.sums_magnitudes:
             return 1
         sample, truth_s = self.sample_of(self.draw()), self._usual_truth_s
@@ -213,10 +208,7 @@ class Reference:
         return tensors
 
     def draw(self, family: Family = GIVEN, seed: int | None = None) -> Inputs:
-        """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before.
-
-        Where memory is short nothing is kept of it but the seed.
-        """
+        """A fresh set under a seed of the system's, or that of `seed`; where memory is short only that is kept."""
         if not self._can_draw_again or family is not GIVEN:  # what a gradient has a part in is not the same twice
             return self._drawn(family, seed)
         return RedrawnInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
@@ -275,20 +267,12 @@ class Reference:
         now = model.state_dict()
         return {name: now[name].detach().to("cpu") for name in self.moved_state}
 
-    def outputs_under(
-        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
-    ) -> list[torch.Tensor]:
-        """What `Truths.outputs_under` says of the model."""
-        return self._truths.outputs_under(mode, inputs, in_float64=in_float64)
-
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
         return self.truths([inputs], with_eager=with_eager)[0]
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
-        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way,
-        and one in the end where blocks of zeros were left out.
-        """
+        """`truth` of each set. One answer of the device's is waited for, and one more where zeros were left out."""
         known = [self._ready.truth_of(inputs) for inputs in sets]
         truths = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
         for truth in truths if not any(inputs.is_slice for inputs in sets) else ():
@@ -404,20 +388,6 @@ class Reference:
     def is_compared_in_slices(self) -> bool:
         return self._truths.is_compared_in_slices
 
-    def in_slices(
-        self, inputs: Inputs, outputs: Sequence[torch.Tensor]
-    ) -> Iterator[tuple[range, InputSet, list[torch.Tensor]]]:
-        """What `Truths.in_slices` says of the model."""
-        return self._truths.in_slices(inputs, outputs)
-
-    def by_eager(self, inputs: Inputs) -> Truth:
-        """What strict eager returns, in the place of a truth."""
-        return self._truths.by_eager(inputs)
-
-    def sample_of(self, inputs: Inputs) -> Inputs:
-        """A slice of `inputs` where outputs are compared in slices, or all of them."""
-        return self._truths.sample_of(inputs)
-
     def _check_dtype(self) -> None:
         made = sorted({spec.dtype for spec in self.specs if spec.torch_dtype.is_floating_point})
         if self.problem.path != self.problem.reference_path and made and self.problem.dtype not in made:
@@ -434,10 +404,7 @@ def be_strict() -> None:
 
 
 def load_module(problem: Problem, sizes: Mapping[str, int]) -> types.ModuleType:
-    """Run the reference's source with its module-level sizes replaced by `sizes`.
-
-    Raises InputError when it cannot be run.
-    """
+    """Run the reference's source with its module-level sizes replaced by `sizes`. Raises InputError where it fails."""
     path = problem.reference_path
     module = types.ModuleType(f"reference_{problem.name}")
     module.__file__ = str(path)
@@ -453,12 +420,8 @@ def _on_device(values: list[Any], device: torch.device) -> list[Any]:
     return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
 
 
-# The most memory that a stretch of work on a device held beyond what was there before it.
-
-
 class PeakMemory:
-    """Measures while entered; `bytes` then says what PyTorch's allocator gave out at most. 0 on a CPU, where nobody counts.
-    """
+    """Measures the `bytes` that PyTorch's allocator gave out at most while entered; 0 on a CPU: nobody counts there."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self.bytes = device, 0

@@ -62,9 +62,7 @@ class Slicing:
         return made
 
 
-def find_slicing(
-    call: Call, tensors: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
-) -> Slicing | None:
+def find_slicing(call: Call, tensors: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Slicing | None:
     """A way to cut `call`, which returned `outputs` for `tensors`; None where no way is seen to be right."""
     joins = _joins_of(outputs)
     if not joins or not tensors:
@@ -93,16 +91,11 @@ def _lengths(tensors: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], j
 
 def _ways(tensors: Sequence[torch.Tensor], length: int) -> Iterator[tuple[int | None, ...]]:
     """Axes of each tensor that may be the batch, the first axis of every tensor that has one so long first."""
-    options = []
-    for tensor in tensors:
-        axes = [axis for axis, size in enumerate(tensor.shape) if size == length]
-        options.append([*axes, None])
+    options = [[*(axis for axis, size in enumerate(each.shape) if size == length), None] for each in tensors]
     return (axes for axes in itertools.product(*options) if any(axis is not None for axis in axes))
 
 
-def _holds(
-    slicing: Slicing, call: Call, tensors: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
-) -> bool:
+def _holds(slicing: Slicing, call: Call, tensors: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
     """Whether the slices of this way are right: the first and the last of rows, all terms of a mean or sum."""
     stretches = slicing.stretches(_TRIED_SLICES)
     try:

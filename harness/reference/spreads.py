@@ -26,10 +26,7 @@ def row_scale(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def without_small(scales: torch.Tensor) -> torch.Tensor:
-    """The scales of rows, none of them smaller than an eighth of the median of those that are not zero.
-
-    `scales` may be repeated over the dimensions of a row, and is then returned so.
-    """
+    """The scales of rows, none below an eighth of the median of those above zero, repeated over a row as they were."""
     if not scales.numel():
         return scales
     rows = scales[tuple(slice(0, 1) if step == 0 else slice(None) for step in scales.stride())]
@@ -50,9 +47,7 @@ def row_dimensions(shape: Sequence[int]) -> list[int]:
 
 def spread_between(own: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> list[Spread | None]:
     """The spread of each output of `own` around that of `other`, in u of `own`'s type; None for whole numbers and for
-    what is empty.
-
-    Where both are infinite or NaN they do not differ; where one is, the spread is infinite.
+    what is empty. Where both are infinite or NaN they do not differ; where one is, the spread is infinite.
     """
     return [_spread(*pair) if pair[0].is_floating_point() and pair[0].numel() else None for pair in zip(own, other)]
 
@@ -62,14 +57,12 @@ def pooled(spreads: Sequence[Spread | None]) -> Spread | None:
     known = [each for each in spreads if each is not None]
     if not known:
         return None
-    return Spread(
-        max(each.max_u for each in known), math.sqrt(sum(each.rms_u**2 for each in known) / len(known))
-    )
+    return Spread(max(each.max_u for each in known), math.sqrt(sum(each.rms_u**2 for each in known) / len(known)))
 
 
 def _spread(own: torch.Tensor, other: torch.Tensor) -> Spread:
     unit = error_unit(str(own.dtype).removeprefix("torch."))
-    own, other = (_sampled_rows(each).double() for each in (own, other))
+    own, other = (evenly_spaced(each, _SAMPLED).double() for each in (own, other))
     scale = without_small(torch.nan_to_num(other.abs(), nan=0.0, posinf=0.0).amax(dim=1, keepdim=True)) * unit
     same = (own == other) | (own.isnan() & other.isnan())
     apart = torch.where(same, 0.0, (own - other).abs() / scale)
@@ -77,8 +70,13 @@ def _spread(own: torch.Tensor, other: torch.Tensor) -> Spread:
     return Spread(float(apart.amax()), float(apart.square().mean().sqrt()))
 
 
-def _sampled_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` as rows, all of them or evenly spaced ones."""
+def in_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` as rows × elements of one error scale."""
     elements = math.prod(tensor.shape[dim] for dim in row_dimensions(tensor.shape))
-    rows = tensor.reshape(-1, elements)
-    return rows[:: max(1, -(-rows.numel() // max(_SAMPLED, elements)))]
+    return tensor.reshape(-1, elements) if tensor.numel() else tensor.reshape(0, 1)
+
+
+def evenly_spaced(tensor: torch.Tensor, most: int) -> torch.Tensor:
+    """Rows of `tensor`, all or evenly spaced ones of about `most` elements, or one row."""
+    rows = in_rows(tensor)
+    return rows[:: max(1, -(-rows.numel() // max(most, rows.shape[1])))]

@@ -39,9 +39,7 @@ _CHOICES = ("argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthval
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that chooses or jumps: what it was given first, along which dimension (None: of all), and the index that it
-    made.
-    """
+    """A call that chooses or jumps: what it was given first, along which dimension (None: of all), and its index."""
 
     given: torch.Tensor
     dim: int | None
@@ -49,9 +47,7 @@ class _Call:
 
 
 class _Watched(TorchFunctionMode):
-    """While entered, calls of the functions `names` are kept in `calls`; `moves`, where given, are added to what each
-    is given first.
-    """
+    """Keeps calls of the functions `names` in `calls`, and adds `moves`, where given, to what each is given first."""
 
     def __init__(self, names: Sequence[str], moves: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
@@ -74,9 +70,7 @@ class _Watched(TorchFunctionMode):
 def excused(
     reference: Reference, inputs: InputSet, truth: Truth, got: torch.Tensor, number: int, allowed_u: float
 ) -> Difference | None:
-    """The difference of output `number` of a launch from its truth without those elements over `allowed_u` that are at
-    an edge; None where none of them is.
-    """
+    """The difference of output `number` without the elements over `allowed_u` that are at an edge; None without any."""
     expected, scale = truth.outputs[number], truth.scales[number]
     try:
         wrong, _ = errors_over(got, expected, scale, allowed_u)
@@ -138,9 +132,7 @@ def _margin(eager: _Call, wide: _Call, dim: int | None) -> torch.Tensor:
 def _chosen_alike(
     reference: Reference, inputs: InputSet, got: torch.Tensor, expected: torch.Tensor, number: int
 ) -> torch.Tensor | None:
-    """Of each index in output `number` whether it points at what the `expected` one does; None where the reference has
-    not got that output from a function that chooses.
-    """
+    """Whether each index in output `number` points at what the `expected` one does; None where none was chosen."""
     eager, wide = _Watched(_CHOICES), _Watched(_CHOICES)
     returned = reference.outputs_under(eager, inputs, in_float64=False)[number]
     reference.outputs_under(wide, inputs)

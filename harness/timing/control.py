@@ -68,12 +68,10 @@ class Control:
 
     def and_baseline(self, timing: Timing) -> Control:
         """This control, with what another baseline left: the harness's steps took no longer around that."""
-        seen_us, typical_us = timing.wall_overhead_us, timing.typical_overhead_us
-        if seen_us is None or typical_us is None:
+        all_us, usual_us = timing.wall_overhead_us, timing.typical_overhead_us
+        if all_us is None or usual_us is None:
             return self
-        return replace(
-            self, others_us=(*self.others_us, seen_us), others_typical_us=(*self.others_typical_us, typical_us)
-        )
+        return replace(self, others_us=(*self.others_us, all_us), others_typical_us=(*self.others_typical_us, usual_us))
 
     def renewed(self, timing: Timing) -> Control:
         """What `timing` of the control left, once more, with what the other baselines left before.
@@ -81,10 +79,8 @@ class Control:
         What this one's steps took counts with those, for the machine may be disturbed now: beside many compilers a renewed
         control had 0.7 ms more than an exact copy of it, which was rejected for the difference.
         """
-        former = () if self.overhead_us is None else (self.overhead_us,)
-        return replace(
-            Control.of(timing), others_us=(*self.others_us, *former), others_typical_us=self.others_typical_us
-        )
+        others_us = self.others_us if self.overhead_us is None else (*self.others_us, self.overhead_us)
+        return replace(Control.of(timing), others_us=others_us, others_typical_us=self.others_typical_us)
 
     def allows_more_than(self, other: Control, limits: DeviceLimits) -> bool:
         """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""

@@ -46,9 +46,7 @@ def by_chance_us(timing: Timing) -> float:
 
 
 def doubt(timing: Timing, sentence: str, doing: str) -> str:
-    """`sentence`, and what the entry might be `doing` to have it so; not where its launches could not be queued ahead:
-    the host's time, which is in theirs, is by itself as uneven.
-    """
+    """`sentence`, and what it might be `doing`; not where the host's time, as uneven by itself, is in its launches."""
     if timing.launch_hidden is False:
         return sentence
     return f"{sentence}: {doing}, or something else disturbs this machine; run again when it is quiet"

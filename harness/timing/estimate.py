@@ -45,9 +45,7 @@ def estimate(timing: Timing, settings: Settings) -> None:
 def allow_for_other_processes(
     timing: Timing, confidence: float, kernels: int = UNCOUNTED, baseline_kernels: int = UNCOUNTED
 ) -> None:
-    """Have the speedup's interval hold what another process would get, and the word with it; a call is so many `kernels`,
-    one of the baseline's `baseline_kernels`.
-    """
+    """Have interval and word hold what another process would get; the `kernels` of a call, and the baseline's, tell."""
     timing.speedup = timing.of_this_process
     if timing.is_of_its_process:
         share = with_share(timing.scattered, share_of_processes(timing, confidence, kernels, baseline_kernels))
@@ -75,9 +73,7 @@ def estimate_briefly(timing: Timing, confidence: float) -> None:
 
 
 def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> None:
-    """Have the interval reach what it would be over the baseline's usual time, where that took longer beside the candidate: a
-    device that idled for seconds before a call is slower in it.
-    """
+    """Have the interval reach what it is over the baseline's usual time, where it was slower beside the candidate."""
     times = timing.baseline_time_us / usual_us
     if times <= 1 or timing.of_this_process is None:
         return

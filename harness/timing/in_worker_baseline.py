@@ -45,10 +45,7 @@ class InWorkerBaseline:
         self.fault = None if self.is_timed else "it cannot be loaded there"
 
     def times_us(self, session: Session, deferred_work: DeferredWork, sets: Sequence[InputSet], *, gate: bool) -> list[float]:
-        """One per set but the first, which leads in; none any more where that failed, whoever's doing it was.
-
-        What is in the backlog is done meanwhile. Raises Failed where the process is of no use now.
-        """
+        """One per set but the lead-in, none once that failed; what is deferred is done meanwhile. Raises Failed."""
         if not self.is_timed:
             return []
         made = deferred_work.settling(lambda: session.time_reference(sets, gate=gate, meanwhile=deferred_work.work))

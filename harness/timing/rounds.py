@@ -227,9 +227,7 @@ class Rounds:
         return True
 
     def _shorten_if_late(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
-        """Whether other lengths of queues were tried, as the first was late: before any round, and once. What is late at each
-        synchronises, and keeps the usual length.
-        """
+        """Whether shorter queues were tried, once and before any round, as the first was late."""
         is_late = (gated and not self._runner.gate) or (in_worker.is_timed and self._runner.in_worker.fault == LATE)
         if not is_late or self._is_shortened or self.timing.log_ratios or self.timing.dropped:
             return False

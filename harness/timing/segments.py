@@ -95,11 +95,9 @@ class SegmentRunner:
                 drawn = self._take()
             self._draw_ahead_if(is_last and gate)
             if arm == "A":
-                made = self._deferred.settling(
-                    lambda: self._session.launch(
-                        drawn, gate=gate, meanwhile=self._deferred.work, synchronised=synchronised
-                    )
-                )
+                made = self._deferred.settling(lambda: self._session.launch(
+                    drawn, gate=gate, meanwhile=self._deferred.work, synchronised=synchronised
+                ))
                 if is_tight:
                     self._deferred.add(functools.partial(self._verify, drawn, made, self._to_verify(len(drawn))))
                     self._deferred.settle()  # before the baseline takes the memory
@@ -160,9 +158,7 @@ class SegmentRunner:
         return self.in_worker.times_us(self._session, self._deferred, own, gate=gate)
 
     def _to_verify(self, count: int) -> Collection[int] | None:
-        """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
-        whose times nobody sees, one in four by chance.
-        """
+        """Which of `count` launches are verified: all that are timed, and of lead-ins, which are not, one in four."""
         return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(self.lead_ins, count)
 
     def _take(self) -> list[InputSet]:

@@ -1,6 +1,4 @@
-"""Whether a candidate's times are of one kind and its speedup is known: what begins early now and then leaves its trace in
-how times scatter, where no probe may come upon it.
-"""
+"""Whether a candidate's times are of one kind: what begins early now and then shows in how they scatter, unprobed."""
 
 from __future__ import annotations
 
@@ -43,15 +41,12 @@ def check_evenness(timing: Timing, limits: DeviceLimits) -> None:
     fast = sum(time_us < max(min(usual_us, own_us) - least_us, half_us) for time_us, own_us in beside)
     if limits.known_to is None or fast < max(_FEWEST_FAST, _FAST_SHARE * len(timing.candidate_us)):
         return
-    raise failures.failed(
-        Status.UNSURE, ReasonCode.NOISY,
-        doubt(
-            timing,
-            f"{fast} of {len(timing.candidate_us)} timed launches took less than {usual_us - least_us:.1f} µs, where most take "
-            f"about {usual_us:.1f}",
-            "it begins to work before its time now and then, or takes so long by what it is given",
-        ),
+    sentence = (
+        f"{fast} of {len(timing.candidate_us)} timed launches took less than {usual_us - least_us:.1f} µs, where most take "
+        f"about {usual_us:.1f}"
     )
+    doing = "it begins to work before its time now and then, or takes so long by what it is given"
+    raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, sentence, doing))
 
 
 def is_known(speedup: Interval, rounds: int, limits: DeviceLimits, half_width: float) -> bool:
@@ -71,12 +66,9 @@ def check_spread(timing: Timing, limits: DeviceLimits, half_width: float) -> Non
     speedup = timing.scattered
     if speedup is None or is_known(speedup, len(timing.ratios), limits, half_width):
         return
-    raise failures.failed(
-        Status.UNSURE, ReasonCode.NOISY,
-        doubt(
-            timing,
-            f"its times differ so much from round to round that its speedup is only known to lie between {speedup.lo:.3g} and "
-            f"{speedup.hi:.3g}",
-            "it works outside its timed windows now and then",
-        ),
+    sentence = (
+        f"its times differ so much from round to round that its speedup is only known to lie between {speedup.lo:.3g} and "
+        f"{speedup.hi:.3g}"
     )
+    doing = "it works outside its timed windows now and then"
+    raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, sentence, doing))

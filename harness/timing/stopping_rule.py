@@ -34,9 +34,7 @@ _UNGATED_BUDGETS = 4.0
 
 
 def is_reached(timing: Timing, settings: Settings, elapsed_s: float, *, is_late: bool = False) -> bool:
-    """Whether no more rounds are to be made after those in `timing`, which took `elapsed_s`; `is_late` where the time of the
-    whole row is over.
-    """
+    """Whether no more rounds are made after those in `timing`, in `elapsed_s`; `is_late` is past the row's budget."""
     interim_checks, rounds = settings.interim_checks, len(timing.log_ratios)
     if is_late and rounds >= _FEWEST_ROUNDS:
         return True

@@ -10,8 +10,7 @@ from harness.launch.conversation import LATE, Launch, Launches
 from harness.timing.probes.result import ProbeResult
 from harness.timing.probes.schedule import Probe
 from harness.timing.stats import (
-    Interval, PooledBaseline, baselines_agree, log_ratio, may_be_processes, trimmed_mean, tukey_mclaughlin,
-    typical_us,
+    Interval, PooledBaseline, baselines_agree, log_ratio, may_be_processes, trimmed_mean, tukey_mclaughlin, typical_us,
 )
 
 OVERHEAD_TRIM = 0.1
@@ -20,10 +19,7 @@ _QUARTER = 0.25
 
 @dataclass(frozen=True)
 class HalfRound:
-    """Half a round: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
-
-    `of_baseline` are its segments in this half: one, none where that of the round is in the other half, or two.
-    """
+    """Half a round, on inputs drawn alike, lead-ins left out, in µs; `of_baseline` has none, one or two segments."""
 
     launches: list[Launch]
     of_baseline: list[list[float]]
@@ -159,10 +155,8 @@ class Timing:
 
     def rounds_until(self, seconds: float) -> int | None:
         """How many rounds were kept up to the first that ended so late, or later; None before there is one."""
-        for number, at_s in enumerate(self.read_at_s, 1):
-            if at_s >= seconds:
-                return sum(self.read_kept[:number])
-        return None
+        number = next((number for number, at_s in enumerate(self.read_at_s, 1) if at_s >= seconds), None)
+        return None if number is None else sum(self.read_kept[:number])
 
     @property
     def agreeing(self) -> bool:
@@ -224,9 +218,7 @@ class Timing:
     @property
     def wall_overhead_us(self) -> float | None:
         """Mean, a tenth trimmed at each end, of the judge's wall time of a launch, on a CPU from the opening of its
-        window, less the time reported for it.
-
-        Not the median: a lie about every third launch would not move it.
+        window, less the time reported for it. Not the median: a lie about every third launch would not move it.
         """
         return trimmed_mean(self.wall_less_time_us, OVERHEAD_TRIM) if self.wall_less_time_us else None
 

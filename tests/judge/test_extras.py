@@ -19,7 +19,6 @@ class ScriptedSession:
 
     def __init__(self, says, reference, *, wrong=False):
         self._says, self._reference, self._wrong, self.asked = says, reference, wrong, []
-        self.backend = SimpleNamespace(synchronize=lambda: None)
 
     def open(self, reference, count):
         assert count == 1
@@ -63,8 +62,8 @@ def measured(reference_of):
     def make(says, wanted, *, kind="cuda", meter=Meter, **how):
         reference = reference_of()
         session = ScriptedSession(says, reference, **how)
-        backend = SimpleNamespace(limits=limits_of(kind), power_meter=meter)
-        return extras.measure(session, reference, backend, "fp32", 50.0, wanted), session.asked
+        session.backend = SimpleNamespace(synchronize=lambda: None, limits=limits_of(kind), power_meter=meter)
+        return extras.measure(session, reference, "fp32", 50.0, wanted), session.asked
 
     return make
 

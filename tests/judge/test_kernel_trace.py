@@ -119,7 +119,7 @@ class Session:
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), 0
         self.backend = SimpleNamespace(
-            synchronize=lambda: None, markers=MARKERS, identity=SimpleNamespace(sm="9.0"),
+            synchronize=lambda: None, markers=MARKERS, identity=SimpleNamespace(sm="9.0"), limits=CUDA,
             loaded_code=lambda: LoadedCode((), is_whole=True),
         )
         self.helped = self.reordered = False
@@ -156,7 +156,7 @@ def traced(tmp_path, monkeypatch):
         found = owners or (lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
         monkeypatch.setattr(kernel_trace, "owners_of", found)
         prepared = Prepared("x", str(path), {}, (), None, "fp32", "cuda")
-        return trace(session, CUDA, reference, prepared, timing(100.0, recorded=recorded, hidden=hidden))
+        return trace(session, reference, prepared, timing(100.0, recorded=recorded, hidden=hidden))
 
     return make
 
@@ -321,8 +321,9 @@ def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     session = Session(listing)
     session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
+    session.backend.limits = CPU
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
-    found = trace(session, CPU, SimpleNamespace(draw=lambda: None, output_specs=()), prepared, timing(1000.0))
+    found = trace(session, SimpleNamespace(draw=lambda: None, output_specs=()), prepared, timing(1000.0))
     assert found.kind == "unknown"
     assert found.notes == ("the profiler's listing could not be read",)
 
@@ -351,8 +352,9 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=())
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
+    session.backend.limits = CPU
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
-    assert trace(session, CPU, reference, prepared, timing(1000.0)).kind == kind
+    assert trace(session, reference, prepared, timing(1000.0)).kind == kind
     assert session.answers == []
 
 
@@ -368,7 +370,8 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
     for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(3)], "unknown")):
         session = Session(*map(dict, answers))
         session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
-        found = trace(session, CPU, reference, prepared, timing(1000.0))
+        session.backend.limits = CPU
+        found = trace(session, reference, prepared, timing(1000.0))
         assert (found.kind, session.answers) == (kind, [])
     assert "when it was traced it took 9000.0 µs, where a timed call took 1000.0 µs" in found.notes[-1]
 
@@ -388,9 +391,10 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
     ])
     session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
+    session.backend.limits = CPU
     extensions = (tmp_path / "x.so",) if built else ()
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
-    assert trace(session, CPU, reference, prepared, timing(1000.0)).kind == kind
+    assert trace(session, reference, prepared, timing(1000.0)).kind == kind
     assert len(session.answers) == left
 
 

@@ -44,9 +44,7 @@ def of_one_sum(terms: float) -> Spread:
 
 
 def narrowest_bounds(eager: Spread, elements: int, precision_class: str = "fp32") -> Bounds:
-    """What is within these bounds is right whatever sums and narrowing would change: 4·eager + 8, rms 4·eager + 2, as
-    far as an order of summation explains them.
-    """
+    """What is right in any case: 4·eager + 8, rms 4·eager + 2, as far as an order of summation explains them."""
     return _opened(min(4 * eager.max_u + 8, FAR_U), min(4 * eager.rms_u + 2, FAR_RMS_U), elements, precision_class)
 
 

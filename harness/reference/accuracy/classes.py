@@ -91,7 +91,7 @@ def reason(results: Sequence[ErrorFigures], terms: float | None = None) -> str:
     """
     shown = telling(results, terms)
     if classify(results, terms) is None:
-        where = "the output" if shown.worst_index is None else f"element {_index_text(shown.worst_index)}"
+        where = "the output" if shown.worst_index is None else f"element {list(shown.worst_index)}"
         if shown.got is None or shown.expected is None:
             return f"{where} is off by {_compare_text(shown)}"
         return f"{where} is {shown.got:.7g} where {shown.expected:.7g} is expected ({_compare_text(shown)})"
@@ -156,7 +156,3 @@ def _u_text(error_u: float) -> str:
     if error_u >= 1e6:
         return f"{error_u:.1e} u"
     return f"{error_u:.2g} u" if error_u < 10 else f"{error_u:.0f} u"
-
-
-def _index_text(index: tuple[int, ...]) -> str:
-    return "[" + ", ".join(str(position) for position in index) + "]"

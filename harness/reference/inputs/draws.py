@@ -10,7 +10,6 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 from types import ModuleType
@@ -32,9 +31,7 @@ class Way(Enum):
 
 
 class Drawing:
-    """Draws by `get_inputs` of a module; `run_again()` runs the file once more, and `arguments_of(returned)` makes the
-    list of arguments of what it returns.
-    """
+    """Draws by a module's `get_inputs`; `run_again()` runs its file anew, `arguments_of` lists what a draw returns."""
 
     def __init__(
         self, module: ModuleType, run_again: Callable[[], ModuleType], arguments_of: Callable[[Any], list[Any]]
@@ -51,40 +48,27 @@ class Drawing:
             return self._arguments_of(module.get_inputs())
 
     def settle(self, draw: Callable[[], InputSet]) -> bool:
-        """Choose the first way in which the most tensors differ between two draws; whether anything does.
-
-        `draw` makes a set by this drawing, under a seed of its own. Most files differ in all tensors as they are written.
-        """
+        """Choose the first way in which the most tensors differ between two draws by `draw`; whether anything does."""
         differing, values_differ = {}, False
         for way in Way:
             self.way = way
-            first, second = _traits(draw()), _traits(draw())
-            differing[way] = sum(own != other for own, other in zip(first.digests, second.digests))
-            values_differ |= first.skeleton != second.skeleton
-            if first.digests and differing[way] == len(first.digests):
+            (first, first_form), (second, second_form) = _traits(draw()), _traits(draw())
+            differing[way] = sum(own != other for own, other in zip(first, second))
+            values_differ |= first_form != second_form
+            if first and differing[way] == len(first):
                 return True
         self.way = max(differing, key=differing.__getitem__)
         return differing[self.way] > 0 or values_differ
 
 
-@dataclass(frozen=True)
-class _Traits:
+def _traits(inputs: InputSet) -> tuple[list[str], Any]:
     """What two draws are compared by; the tensors themselves may be large."""
-
-    digests: list[str]
-    skeleton: Any
-
-
-def _traits(inputs: InputSet) -> _Traits:
-    return _Traits(inputs.digests(), inputs.skeleton)
+    return inputs.digests(), inputs.skeleton
 
 
 @contextmanager
 def _seeds_passed_over(seed: int) -> Iterator[None]:
-    """While entered, a seed that Python code sets counts for nothing, in PyTorch, NumPy and `random` alike.
-
-    Generators that are made meanwhile, and those of NumPy and `random`, follow from `seed`.
-    """
+    """While entered, seeds that Python code sets count for nothing; new generators, NumPy and `random` go by `seed`."""
     numbers = count(seed)
 
     def next_seed() -> int:

@@ -59,9 +59,7 @@ def _with_signs(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _spread(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
-    return [
-        torch.ldexp(tensor, torch.randint_like(tensor, -SPREAD_BINADES, SPREAD_BINADES + 1)) for tensor in tensors
-    ]
+    return [torch.ldexp(tensor, torch.randint_like(tensor, -SPREAD_BINADES, SPREAD_BINADES + 1)) for tensor in tensors]
 
 
 def _one_hot_last(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
@@ -81,12 +79,8 @@ def _identity(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> lis
 GIVEN = Family("as given", False, _given, is_for_products=False)
 SIGNS = Family("signs", False, _signs, is_timed=True, is_for_products=False)
 PRODUCT_FAMILIES = (
-    GIVEN,
-    SIGNS,
-    Family("spread", False, _spread),
-    Family("one-hot last", True, _one_hot_last),
-    Family("one-hot first", True, _one_hot_first),
-    Family("identity", True, _identity),
+    GIVEN, SIGNS, Family("spread", False, _spread), Family("one-hot last", True, _one_hot_last),
+    Family("one-hot first", True, _one_hot_first), Family("identity", True, _identity),
 )
 
 
@@ -107,10 +101,7 @@ def family_named(name: str) -> Family:
 
 
 def one_hot_along(matrix: torch.Tensor, axis: int) -> torch.Tensor:
-    """A matrix of the same shape with a single 1 in each line along `axis`, where `matrix` is not zero.
-
-    Lines of nothing but zeros stay so.
-    """
+    """A matrix alike with a single 1 in each line along `axis`, where `matrix` is not zero; lines of zeros stay so."""
     allowed = matrix != 0
     chosen = (torch.rand(matrix.shape, device=matrix.device) * allowed).argmax(dim=axis, keepdim=True)
     hot = torch.zeros_like(matrix).scatter_(axis, chosen, 1)

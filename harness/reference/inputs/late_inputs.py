@@ -24,10 +24,8 @@ _DRAWN_PIECES = 64 * MOST_PIECES
 
 @dataclass(frozen=True)
 class LateInputs:
-    """What lies in the slot of launch `index` at first, and what belongs there.
-
-    `places` (int64, N) are numbers of 16-byte pieces, `pieces` (int64, N×2) what belongs there, and `others` what another
-    draw has there.
+    """What lies in the slot of launch `index` at first, and what belongs there. `places` (int64, N) are numbers of
+    16-byte pieces, `pieces` (int64, N×2) what belongs there, and `others` what another draw has there.
     """
 
     index: int
@@ -51,8 +49,7 @@ class LateInputs:
 
 
 def late_inputs(inputs: Inputs, other: Inputs, index: int) -> LateInputs | None:
-    """`inputs` for launch `index` with pieces of `other`, another draw, in some places; None where no two draws differ.
-    """
+    """`inputs` for launch `index` with some pieces of `other`, another draw; None where no two draws differ."""
     count = inputs.size_bytes // PIECE_BYTES
     if count <= _LOOKED_THROUGH:
         return _of_those(_differing(inputs, other, slice(None)), count, inputs, other, index)

@@ -88,9 +88,7 @@ def _laid_out_as(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(values)
 
 
-def _pulls(
-    call: Callable[..., Any], skeleton: Any, tensors: Sequence[torch.Tensor]
-) -> Sequence[torch.Tensor | None]:
+def _pulls(call: Callable[..., Any], skeleton: Any, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
     """For each tensor, where rounding towards zero moves the outputs together: one way for all, the one that moves more.
 
     None for each where there is no gradient, or no room for one.
@@ -124,8 +122,5 @@ def _gradients_times_values(
         roots = [output for output in outputs if output.requires_grad]
         signs = [2 * torch.randint_like(root, 0, 2) - 1 if root.numel() > 1 else torch.ones_like(root) for root in roots]
         gradients = iter(torch.autograd.grad(roots, asked, signs, allow_unused=True))
-    pulls: list[torch.Tensor | None] = []
-    for leaf in leaves:
-        gradient = next(gradients) if leaf.requires_grad else None
-        pulls.append(None if gradient is None else torch.nan_to_num(gradient).mul_(leaf.detach()))
-    return pulls
+    of_each = [next(gradients) if leaf.requires_grad else None for leaf in leaves]
+    return [each if each is None else torch.nan_to_num(each).mul_(leaf.detach()) for each, leaf in zip(of_each, leaves)]

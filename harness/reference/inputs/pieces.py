@@ -20,9 +20,7 @@ def pieces_of(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tensor.view(-1).split(_AT_ONCE)
 
 
-def changed_in_pieces(
-    change: Callable[..., torch.Tensor], tensor: torch.Tensor, *beside: torch.Tensor
-) -> torch.Tensor:
+def changed_in_pieces(change: Callable[..., torch.Tensor], tensor: torch.Tensor, *beside: torch.Tensor) -> torch.Tensor:
     """What `change` makes of a tensor, and of others of its shape `beside` it, where it goes element by element.
 
     In one step where the tensor is small, or one of them does not lie in one row.

@@ -60,9 +60,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class InputSet(Inputs):
-    """Inputs that the judge keeps a copy of. `overlapping` is whether the elements of one overlapped as it was drawn,
-    which has no overlap here.
-    """
+    """Inputs that the judge keeps; `overlapping` is whether elements overlapped as drawn, which they do not here."""
 
     skeleton: Any
     specs: tuple[TensorSpec, ...]
@@ -137,13 +135,8 @@ def _seed(seed: int, device: torch.device) -> None:
 
 
 def draw_set(
-    get_inputs: Callable[[], Any],
-    device: torch.device,
-    family: Family = GIVEN,
-    contracted: Sequence[int] | None = None,
-    specs: tuple[TensorSpec, ...] | None = None,
-    seed: int | None = None,
-    *,
+    get_inputs: Callable[[], Any], device: torch.device, family: Family = GIVEN,
+    contracted: Sequence[int] | None = None, specs: tuple[TensorSpec, ...] | None = None, seed: int | None = None, *,
     transient: bool = False,
 ) -> InputSet:
     """Draw, transform into `family` and pack. `specs`, when given, is the layout that the draw must have.
@@ -163,9 +156,7 @@ def draw_set(
         drawn, tensors = tensors, list(family.applied(skeleton, tensors, contracted))
         transient |= all(new is not old for new, old in zip(tensors, drawn))  # new ones are nobody else's
         del drawn
-    return InputSet(
-        skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed, overlapping
-    )
+    return InputSet(skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed, overlapping)
 
 
 def slice_of(inputs: Inputs, tensors: Sequence[torch.Tensor]) -> InputSet:

@@ -30,9 +30,7 @@ _WRONG_EACH_TIME = 3
 
 
 class SegmentProbe:
-    """One kind of probe at one worker, whose segments `runner` makes. `result` is None for one that holds no times against
-    each other, and before it was made.
-    """
+    """One kind of probe at one worker, whose segments `runner` makes. `result` is None where it compares no times."""
 
     def __init__(self, runner: ProbeRunner) -> None:
         self._runner = runner
@@ -91,9 +89,7 @@ class OneLaunchProbe(SegmentProbe):
         ))
 
     def _launches(self, early_s: float) -> tuple[float, Sequence[float]]:
-        """The time of the one launch and those of the ones before it. What of the inputs is there before their window lies
-        open for `early_s`.
-        """
+        """The time of the one launch and of those before it. Inputs that are there early lie open for `early_s`."""
         raise NotImplementedError
 
 
@@ -186,8 +182,7 @@ class LateInputProbe(OneLaunchProbe):
 
 
 def _begun_before(failure: Failed) -> Failed:
-    """The verdict where an output is wrong each time its inputs are completed late, as `failure` says, and else right.
-    """
+    """The verdict where an output is wrong each time its inputs come late, as `failure` says, and right elsewhere."""
     return failures.failed(
         Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
         "its output is wrong each time that a part of its inputs comes as the timed window opens, and right "

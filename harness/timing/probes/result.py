@@ -159,10 +159,7 @@ def probe_one(
 
 
 def worse(known: ProbeResult | None, latest: ProbeResult) -> ProbeResult:
-    """Of two probes the one that says more against the candidate: what is certain, else what shows more of a gain.
-
-    It counts the findings of both.
-    """
+    """Of two probes what says more against the candidate: is certain, else gains more; with the findings of both."""
     if known is None:
         return latest
     more = max(known, latest, key=lambda probe: (probe.is_certain, probe.gained_us))

@@ -52,9 +52,7 @@ class ProbeRunner:
         return {what: probe.result for what, probe in self._probes.items() if probe.result is not None}
 
     def prepare(self, inputs: InputSet, count: int) -> None:
-        """Have what probes take besides ready for segments of `count` launches, and anew whenever it was used. `inputs` are
-        drawn for that.
-        """
+        """Have what probes take besides ready for segments of `count` launches; `inputs` are drawn for that."""
         for what in self.possible:
             self._probes[what].prepare(inputs, count)
 

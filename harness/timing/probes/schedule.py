@@ -31,8 +31,7 @@ _LAST = (Probe.LATE_INPUT, Probe.LATE_INPUT, Probe.EARLY_READ, Probe.FLUSH, Prob
 
 
 class ProbeSchedule:
-    """When a worker is probed: each of `kinds` early on, any by chance now and then, and one at the end; never if there are none.
-    """
+    """When a worker is probed: each of `kinds` early on, any by chance now and then, one at the end; never for none."""
 
     def __init__(self, kinds: Sequence[Probe] = tuple(Probe)) -> None:
         self._kinds = tuple(kinds)

@@ -21,13 +21,9 @@ def change(before: Interval, now: Interval) -> Interval:
     (2008, Statistics in Medicine 27, 1693–1702). For two symmetric intervals these are the half-widths in quadrature.
     Its confidence is that of the two. Raises ValueError for a ratio that is not positive.
     """
-    logs = [_logs(before), _logs(now)]
-    (a, a_lo, a_hi), (b, b_lo, b_hi) = logs
-    estimate = b - a
-    return Interval(
-        math.exp(estimate), math.exp(estimate - math.hypot(b - b_lo, a_hi - a)),
-        math.exp(estimate + math.hypot(b_hi - b, a - a_lo)),
-    )
+    (a, a_lo, a_hi), (b, b_lo, b_hi) = _logs(before), _logs(now)
+    estimate, below, above = b - a, math.hypot(b - b_lo, a_hi - a), math.hypot(b_hi - b, a - a_lo)
+    return Interval(math.exp(estimate), math.exp(estimate - below), math.exp(estimate + above))
 
 
 def geometric_mean(ratios: Sequence[Interval]) -> Interval:
@@ -58,10 +54,7 @@ def _logs(ratio: Interval) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Scatter:
-    """`n` ratios over their truth: relative distances from 1 (0.01 = 1 %).
-
-    `worst` is the largest distance of all, `p95` the 95th percentile, `spread` largest over smallest less 1.
-    """
+    """`n` ratios over their truth, as distances from 1: the `worst`, 95th percentile, largest over smallest less 1."""
 
     n: int
     worst: float
@@ -91,10 +84,7 @@ def held(intervals: Sequence[Interval], truth: float = 1.0) -> int:
 
 
 def seen_at_most(events: int, n: int, confidence: float = 0.95) -> float:
-    """The largest rate of an event that is compatible with `events` of `n` (one-sided Clopper and Pearson 1934).
-
-    1 where there were none to look at.
-    """
+    """The largest rate compatible with `events` of `n` (one-sided Clopper and Pearson 1934); 1 where `n` is 0."""
     from scipy.special import betaincinv
 
     return 1.0 if events >= n else float(betaincinv(events + 1, n - events, confidence))

@@ -37,10 +37,8 @@ def check_of(rounds_done: int, interim_checks: Sequence[int] = CHECKS) -> int:
     The first look at or beyond that many rounds, the last for more than planned. A budget that runs out
     between two interim checks ends the run whatever the estimate says, so it takes the place of the next interim check.
     """
-    for index, rounds in enumerate(interim_checks):
-        if rounds_done <= rounds:
-            return index
-    return len(interim_checks) - 1
+    ahead = (index for index, rounds in enumerate(interim_checks) if rounds_done <= rounds)
+    return next(ahead, len(interim_checks) - 1)
 
 
 def next_check(rounds_done: int, interim_checks: Sequence[int] = CHECKS) -> int | None:

@@ -75,10 +75,8 @@ def process_share(
 def eager_share(
     baseline_us: float, confidence: float, baseline: PooledBaseline | None = None, kernels: int = UNCOUNTED
 ) -> float:
-    """The part of `process_share` that is the baseline's, of so many `kernels`.
-
-    Half of them from 50 µs on, where two calls begin to share it. Where its several processes are further apart than is
-    known of an H200, that counts.
+    """The part of `process_share` that is the baseline's, of so many `kernels`. Half of them from 50 µs on, where two
+    calls begin to share it. Where its several processes are further apart than is known of an H200, that counts.
     """
     is_alone = baseline is not None or is_pooled(baseline_us)
     share = _EACH_KERNEL_US * _added(kernels if is_alone else kernels / UNCOUNTED) / baseline_us

@@ -130,10 +130,8 @@ def estimate_log_ratio(log_ratios: Sequence[float], confidence: float = 0.99) ->
 
 
 def estimate_speedup(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
-    """Speedup as a ratio (2.0 = twice as fast) with its interval at `confidence`.
-
-    `confidence` is that of the look at which the rounds ended (`confidence_at`). Raises ValueError for
-    fewer than two rounds.
+    """Speedup as a ratio (2.0 = twice as fast) with its interval at `confidence`. `confidence` is that of the look at
+    which the rounds ended (`confidence_at`). Raises ValueError for fewer than two rounds.
     """
     interval = estimate_log_ratio(log_ratios, confidence)
     return Interval(math.exp(interval.estimate), math.exp(interval.lo), math.exp(interval.hi))

@@ -26,17 +26,11 @@ _BARELY = 3
 
 
 def baselines_agree(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float, times: float = 1) -> bool:
-    """Whether log-ratios over the baseline `in_worker` and `outside` the candidate's process are apart by no more than
-    two processes may be, or than `times` as much.
-    """
+    """Whether log-ratios over the two baselines are apart by no more than processes may be, or than `times` as much."""
     apart = abs(math.expm1(trimmed_mean(in_worker) - trimmed_mean(outside)))
-    return apart <= times * _most_apart(baseline_us)
-
-
-def _most_apart(baseline_us: float) -> float:
-    if baseline_us >= _LONG_US:
-        return APART_LEAST_US / _LONG_US
-    return max(APART_SHARE, APART_LEAST_US / baseline_us)
+    is_long = baseline_us >= _LONG_US
+    most_apart = APART_LEAST_US / _LONG_US if is_long else max(APART_SHARE, APART_LEAST_US / baseline_us)
+    return apart <= times * most_apart
 
 
 def may_be_processes(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float) -> bool:
@@ -50,16 +44,13 @@ def spanning(in_worker: Interval, outside: Interval) -> Interval:
 
 
 def unseen(outside: Interval, shorter_us: float) -> Interval:
-    """The interval over the baseline outside alone, wider at either end by what a process may add to the shorter call.
-    """
+    """The interval over the baseline outside, wider at either end by what a process may add to the shorter call."""
     by = 1 + APART_LEAST_US / shorter_us
     return Interval(outside.estimate, outside.lo / by, outside.hi * by)
 
 
 def reaching(in_worker: Interval, outside: Interval) -> Interval:
-    """The interval over the baseline in the worker, down to the low end of that over the one outside and up to its
-    estimate.
-    """
+    """The interval over the baseline in the worker, down to the low end over the one outside, up to its estimate."""
     return Interval(in_worker.estimate, min(in_worker.lo, outside.lo), max(in_worker.hi, outside.estimate))
 
 

@@ -13,10 +13,7 @@ MARGINS = ((1000.0, 0.001), (50.0, 0.002), (0.0, 0.005))
 
 
 def margin(duration_us: float) -> float:
-    """Relative margin for calls of this duration in µs: 0.1 % from 1 ms, 0.2 % from 50 µs, 0.5 % below.
-
-    Raises ValueError for a duration that is negative or no number.
-    """
+    """Relative margin of a call this long: 0.1 % from 1 ms, 0.2 % from 50 µs, else 0.5 %. Raises ValueError below 0."""
     for shortest_us, relative in MARGINS:
         if duration_us >= shortest_us:
             return relative
@@ -34,9 +31,7 @@ def speedup_word(interval: Interval, duration_us: float, control_apart: float = 
 
 
 def word(interval: Interval, m: float) -> str:
-    """FASTER when the whole interval lies above 1 + m, SLOWER below 1 − m, SAME inside ±m with the ends counted in,
-    else UNSURE.
-    """
+    """FASTER when the whole interval is above 1 + m, SLOWER below 1 − m, SAME inside ±m or at it, else UNSURE."""
     if interval.lo > 1 + m:
         return "FASTER"
     if interval.hi < 1 - m:
