@@ -158,12 +158,12 @@ def _entries(elf: bytes) -> Iterator[str]:
         names = elf[names_at : names_at + names_length]
         left = _MOST_OF_NAMES  # a forged table may say that a thousand names begin in one text of many megabytes
         for at in range(offset, offset + length, _SYMBOL_BYTES):
-            name_at, info, other, _ = struct.unpack_from("<IBBH", elf, at)
+            name_at, info, other, section = struct.unpack_from("<IBBH", elf, at)
             end = names.index(b"\0", name_at, name_at + _LONGEST_SYMBOL)
             left -= end - name_at + _SYMBOL_BYTES
             if left < 0:
                 raise ValueError("more names than are looked at")
             name = names[name_at:end].decode(errors="replace")
-            if info & 0xF == _FUNCTION and other & _CUDA_ENTRY:
+            if info & 0xF == _FUNCTION and other & _CUDA_ENTRY and section:  # 0: it is defined elsewhere
                 yield name
         return  # there is one of a kind; a forged file may have thousands that are all of it

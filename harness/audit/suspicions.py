@@ -74,9 +74,10 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
     names = _imported(tree)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-            if (module or "").split(".")[0] == "harness":
-                yield Suspicion(node.lineno, f"imports {module}, the judge's own code", True)
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            for module in modules:
+                if module.split(".")[0] == "harness":
+                    yield Suspicion(node.lineno, f"imports {module}, the judge's own code", True)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:

@@ -114,16 +114,26 @@ def test_what_is_no_device_code_has_no_entries(content):
     assert entry_symbols(content) == set()
 
 
-def test_names_without_end_in_a_cubin_are_not_read_to_it(monkeypatch):
+def cubin_of(count, section):
+    """An ELF file with so many entry functions, whose names are the ends of one long text, in that section."""
     header = bytearray(64)
     header[:6] = b"\x7fELF\x02\x01"
     text = b"x" * 4096 + b"\0"
-    table = b"".join(struct.pack("<IBBHQQ", at, 2, 0x10, 1, 0, 0) for at in range(500))
+    table = b"".join(struct.pack("<IBBHQQ", at, 2, 0x10, section, 0, 0) for at in range(count))
     sections = struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, 64, len(table), 1, 0, 0, 24) + struct.pack(
         "<IIQQQQIIQQ", 0, 3, 0, 0, 64 + len(table), len(text), 0, 0, 0, 0)
     struct.pack_into("<Q", header, 40, 64 + len(table) + len(text))
     struct.pack_into("<HH", header, 58, 64, 2)
-    content = bytes(header) + table + text + sections
+    return bytes(header) + table + text + sections
+
+
+def test_an_entry_that_is_defined_elsewhere_is_none_of_the_file():
+    assert len(entry_symbols(cubin_of(3, section=1))) == 3
+    assert entry_symbols(cubin_of(3, section=0)) == set()
+
+
+def test_names_without_end_in_a_cubin_are_not_read_to_it(monkeypatch):
+    content = cubin_of(500, section=1)
     assert len(entry_symbols(content)) == 500
     monkeypatch.setattr(symbols, "_MOST_OF_NAMES", 1 << 20)
     assert entry_symbols(content) == set()

@@ -12,6 +12,7 @@ from harness.audit.suspicions import suspicions_in
     ("from torch.cuda import Event as E\nE.record = print", "line 2 replaces torch.cuda.Event.record", True),
     ("import time\nsetattr(time, 'perf_counter_ns', print)", "line 2 replaces an attribute of time", True),
     ("from harness.protocol.clocks import stopwatch", "line 1 imports harness.protocol.clocks, the judge's own code", True),
+    ("import torch, harness.judge as judge", "line 1 imports harness.judge, the judge's own code", True),
     ("import gc\nx = gc.get_objects()", "line 2 looks through all objects of its process (gc.get_objects)", False),
     ("import torch\nf = torch._C._autograd._profiler_enabled()",
      "line 2 asks whether it is being traced (torch._C._autograd._profiler_enabled)", False),
