@@ -1,7 +1,6 @@
-"""One judge of several: a process of its own, with one GPU, an interpreter and a device run to itself.
-
-It asks the parent for entry after entry and sends each record back; what a candidate does to it costs the entry that
-it had in hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
+"""One judge of several: a process of its own, with one GPU, an interpreter and a device run to itself. It asks the
+parent for entry after entry and sends each record back; what a candidate does to it costs the entry that it had in
+hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from harness.sandbox.prestart import prestart, uncollected
 @dataclass(frozen=True)
 class Assignment:
     """What all judges of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
-    it holds the device's lock itself, and `is_remote` where its machine is another: it cannot tell of this one's sandbox.
+    it holds the device's lock itself, and `is_remote` where it is on another machine: it cannot tell of this sandbox.
     """
 
     problem: Problem
@@ -48,8 +47,8 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A job with its entries, candidates or the names of baselines, and those that are to be started long before their turn;
-    the builds that it needs by the file of the candidate; and whether no compiler runs any more.
+    """A job with its entries, candidates or the names of baselines, and those that are to be started long before their
+    turn; the builds that it needs by the file of the candidate; and whether no compiler runs any more.
     """
 
     job: Job
@@ -167,9 +166,8 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
 def _asked_for(
     pipe: Connection, builds: DeliveredBuilds, device_run: Any
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
-    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
-
-    One that was named before is the same object when its turn comes: its worker has been started by it.
+    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known. One that was
+    named before is the same object when its turn comes: its worker has been started by it.
     """
     known: dict[int, Baseline | Candidate] = {}
     while True:
