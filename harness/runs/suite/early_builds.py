@@ -1,7 +1,6 @@
-"""Builds of the problems that a suite comes to later, on half of the cores, while earlier ones are timed on a GPU.
-
-The builds go to the cache, where each problem's own queue finds them by content. A child makes them, so that the process
-that shows the suite never imports PyTorch. Two queues that want one build wait for each other at the cache's lock.
+"""Builds of the problems that a suite comes to later, on half of the cores, while earlier ones are timed on a GPU. They
+go to the cache, where each problem's own queue finds them by content. A child makes them, so that the process that
+shows the suite never imports PyTorch. Two queues that want one build wait for each other at the cache's lock.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ from harness.runs.suite.children import Child, in_child
 from harness.sandbox.prestart import prestart
 
 Wanted = Sequence[tuple[Problem, Sequence[Candidate]]]
-
-# So many problems for each builder are looked at ahead: enough that none waits for the next problem's file to be read.
-_PROBLEMS_AHEAD = 2
+_PROBLEMS_AHEAD = 2  # for each builder: enough that none waits for the next problem's file to be read
 
 
 @contextmanager
