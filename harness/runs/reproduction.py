@@ -62,7 +62,7 @@ def reproduce(
     """Make the launch of `recipe` again on `device`. Raises HarnessError where the candidate cannot be built."""
     progress.note("opening the device")
     backend = open_backend(device)
-    with BuildPool(problem, [candidate], backend, settings) as build_pool:  # without the device's lock: nothing is timed
+    with BuildPool(problem, [candidate], backend, settings) as build_pool:  # without its lock: nothing is timed
         build_pool.wait_for_builds(progress.note)
         verdict = build_pool.build_of(candidate).verdict
         if verdict is not None:

@@ -85,18 +85,13 @@ class SavedFiles:
         paths, waiting = {path}, [path]
         while waiting:
             reader = waiting.pop()
-            source = self._source_of(reader, now[reader])
-            named = [each for each in now.keys() - paths if source.names(each)]
+            known = self._sources.get(reader)
+            if known is None or known[0] != now[reader]:
+                known = self._sources[reader] = now[reader], _read(reader, now[reader])
+            named = [each for each in now.keys() - paths if known[1].names(each)]
             paths.update(named)
             waiting += named
         return sorted(paths - {path})
-
-    def _source_of(self, path: Path, stamp: Stamp) -> _Source:
-        """What a text file says; nothing where it is too long to be a source, or gone."""
-        known = self._sources.get(path)
-        if known is None or known[0] != stamp:
-            known = self._sources[path] = stamp, _read(path, stamp)
-        return known[1]
 
     def forget(self, name: str) -> None:
         """Return the candidate of this name again from the next look, whether it was saved or not."""
@@ -109,6 +104,7 @@ class SavedFiles:
 
 
 def _read(path: Path, stamp: Stamp) -> _Source:
+    """What a text file says; nothing where it is too long to be a source, or gone."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace") if stamp[1] <= _LONGEST_TEXT_BYTES else ""
     except OSError:

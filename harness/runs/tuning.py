@@ -166,9 +166,7 @@ def tune(
     problem: Problem, candidate: Candidate, settings: Settings, trials: int, progress: Progress,
     judges: AbstractContextManager[Judging],
 ) -> Tuned:
-    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials. Raises
-    HarnessError when no choice of values is ok.
-    """
+    """Search the `PARAMETERS` of `candidate`, read untuned, in so many `trials`. Raises HarnessError if none is ok."""
     allowed = values_of(candidate)
     if allowed is None:
         hint = 'Write PARAMETERS = {"BM": [64, 128]} at its left margin, and take PARAMETERS["BM"][0] as the value'
@@ -207,15 +205,12 @@ def yaml_text(candidate: Candidate, tuned: Tuned, command: str) -> str:
     import yaml
 
     record, default = tuned.best.record, tuned.default and tuned.default.speedup
-    body = {
-        "parameters": dict(tuned.best.values),
-        "tuned": {
-            "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
-            "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
-            "speedup_of_defaults": None if default is None else round(default, 4), "utc": record.utc,
-            "source_hash": candidate.source_hash,
-        },
-    }
+    body = {"parameters": dict(tuned.best.values), "tuned": {
+        "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
+        "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
+        "speedup_of_defaults": None if default is None else round(default, 4), "utc": record.utc,
+        "source_hash": candidate.source_hash,
+    }}
     head = f"# The values of PARAMETERS that count in {candidate.path.name}; without this file the first of each do.\n"
     return f"{head}# Written by: {command}\n{yaml.safe_dump(body, sort_keys=False, allow_unicode=True)}"
 

@@ -128,8 +128,8 @@ def _judging_all(
         from harness.device.choice import open_backend
         from harness.judge.run import RunRequest, run  # imports torch
 
-        backend, before = None, torch_defaults()
-        while True:
+        backend, before, goes_on = None, torch_defaults(), True
+        while goes_on:
             try:
                 asked = asks.recv()
             except EOFError:
@@ -149,8 +149,6 @@ def _judging_all(
                     fault = str(error)
             goes_on = torch_defaults() == before
             yield paths, fault, goes_on
-            if not goes_on:
-                return
 
     return carry_out
 

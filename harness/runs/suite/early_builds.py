@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 
 from harness.device.identity import DeviceIdentity
 from harness.model.candidate import Candidate
@@ -34,12 +33,17 @@ def building_ahead(wanted: Wanted, device: str, settings: Settings) -> Iterator[
         return
     lifeline, parents_end = get_context("fork").Pipe(duplex=False)
 
+    def end_with_parent() -> None:  # as Ctrl-C does: the other end is closed, or has gone with it
+        with suppress(EOFError, OSError):
+            lifeline.recv()
+        os.kill(os.getpid(), signal.SIGTERM)
+
     def work() -> None:
         parents_end.close()
         identity = in_child(lambda: _gpu(device))
         if identity is not None:
             prestart()
-            _end_with(lifeline)  # a thread, before which everything was forked
+            threading.Thread(target=end_with_parent, daemon=True).start()  # everything was forked before
             build_in_order(wanted, identity, settings)
 
     child = Child(work)
@@ -86,13 +90,3 @@ def _gpu(device: str) -> DeviceIdentity | None:
     with suppress(Exception):
         return open_backend(device).identity
     return None
-
-
-def _end_with(lifeline: Connection) -> None:
-    """End this process as Ctrl-C does once the other end of `lifeline` is closed: its parent has gone."""
-    def watch() -> None:
-        with suppress(EOFError, OSError):
-            lifeline.recv()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()

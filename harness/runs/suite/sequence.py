@@ -124,9 +124,7 @@ def each_judged(
 
 
 def _guarded(asked: Loaded | _Asked, work: Callable[[], Any]) -> Any:
-    """What `work` returns, or the outcome of a problem that failed. Raises NothingToRun (no such device, a tool that is
-    not here): the next problem would hear the same.
-    """
+    """What `work` returns, or the outcome of a failed problem. Raises NothingToRun: the next would hear the same."""
     try:
         return work()
     except NothingToRun:

@@ -23,9 +23,7 @@ _LONGEST_NAME = 44
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one problem: the records of its candidates and baselines, or why there are none. `kept` counts the
-    candidates whose records are those of an earlier run.
-    """
+    """What became of one problem: its records, or why there are none; `kept` candidates have an earlier run's."""
 
     path: Path
     name: str
