@@ -1,6 +1,4 @@
-"""The corpus through the pipeline of a normal run, and each of its cases past the naive judge. A case is judged as any
-candidate is: nothing in the harness knows that it comes from here.
-"""
+"""The corpus through a normal run, in which nothing knows that a case comes from here, and past the naive judge."""
 
 from __future__ import annotations
 

@@ -85,9 +85,7 @@ def _of_processes(record: Record, eager_players: int) -> float:
 
 
 def sentences(records: Sequence[Record], eager_players: int = 1) -> list[str]:
-    """A line for each thing timed against itself, what they come to, and how far this device's numbers go where eager
-    is timed in so many workers.
-    """
+    """A line for each thing timed against itself, what they come to, and how far this device can be trusted."""
     lines = [_line(record) for record in records]
     if not records or any(off_by(record) is None for record in records):
         return [*lines, "Eager could not be measured against itself, so no number of this device can be trusted now."]

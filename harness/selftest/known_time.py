@@ -24,8 +24,8 @@ from harness.timing.three_clocks import ThreeClocks
 
 PROBLEM = SHIPPED / "tests" / "known" / "spin.yaml"
 SPINS = {"cuda": (30_000, 4_000_000), "cpu": (200_000, 2_000_000)}
-# How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel takes
-# some to start, beside its cycles, and a CPU to come back from whatever else it did.
+# How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel
+# takes some to start, beside its cycles, and a CPU to come back from whatever else it did.
 BENT, APART = 0.02, 0.05
 _BENT_LEAST_US, _APART_LEAST_US = {"cuda": 0.0, "cpu": 20.0}, {"cuda": 5.0, "cpu": 20.0}
 
@@ -114,7 +114,7 @@ def _percent(share: float) -> str:
     return f"{'−' if share < 0 else '+'}{terminal.number_text(abs(100 * share), 2)} %"
 
 
-# How far the three clocks of a wait's calls lie apart: events, the profiler, and the judge's own. The waits are what has all
+# How far the three clocks of a wait's calls lie apart: events, the profiler, and the judge's own. The waits have all
 # three; eager against itself is what the other rows' harness steps are measured by, and is traced by nobody.
 
 

@@ -1,6 +1,6 @@
-"""One judge of several: a process of its own, with one GPU, an interpreter and a device run to itself. It asks the
-parent for entry after entry and sends each record back; what a candidate does to it costs the entry that it had in
-hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
+"""One judge of several: a process with one GPU and a device run to itself. It asks the parent for entry after entry and
+sends each record back; what a candidate does to it costs the entry that it had in hand. Both ends are trusted, so
+objects go over the pipe; records go as the plain values of the results.
 """
 
 from __future__ import annotations
@@ -96,19 +96,8 @@ class DeliveredBuilds:
         """The queue is the parent's."""
 
 
-class _PipeToParent:
-    """The pipe to the parent in the place of a run's files."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-
-    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
-        self._pipe.send(("record", record.to_json(), jsonable(samples or {})))
-        return None
-
-
 class PipedProgress(Progress):
-    """Progress that the parent tells, with the device's name before it."""
+    """Progress that the parent tells, with the device's name before it; and it stands in the place of a run's files."""
 
     def __init__(self, pipe: Connection) -> None:
         super().__init__(sys.stderr)
@@ -122,6 +111,10 @@ class PipedProgress(Progress):
 
     def note(self, text: str) -> None:
         self._pipe.send(("note", text))
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> None:
+        """Have the parent write a record down."""
+        self._pipe.send(("record", record.to_json(), jsonable(samples or {})))
 
 
 def main(descriptor: int) -> None:
@@ -157,7 +150,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     lock = nullcontext() if assigned.has_lock else alone_on(backend, progress, assigned.wait_s)
     with build_pool, lock:
         device_run = DeviceRun(
-            problem, settings, backend, build_pool, _PipeToParent(pipe), progress, assigned.utc, examiner, assigned.command,
+            problem, settings, backend, build_pool, progress, progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
         device_run.judge_each(_asked_for(pipe, builds, device_run))

@@ -142,9 +142,7 @@ class Team(AbstractContextManager):
         return self._tried(self._queue.lose(number), number, why)
 
     def unsent(self, number: int, why: str) -> list[Record]:
-        """What a judge was given did not arrive, since a build is gone: all of them are made again. Returns the rows of
-        those to which that has happened before.
-        """
+        """What a judge was given is made again, since a build is gone; returns the rows of what that befell before."""
         entries = self._queue.take_back(number)
         for each in (*map(self._entries.__getitem__, entries), self._request.problem.baseline):
             if isinstance(each, Candidate):
