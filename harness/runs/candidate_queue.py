@@ -1,7 +1,5 @@
 """Candidates that wait for their verdict on a device that stays open: all build side by side, each is judged once it is
-built, and more may come at any time.
-
-What is said of a candidate is the device run's; here is only who comes next, and when the device is taken for it.
+built, and more may come at any time. Here is only who comes next, and when the device is taken for it.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ Judge = Callable[[Candidate, BuildPool], Answer]  # of a device run whose device
 class CandidateQueue(Generic[Answer]):
     """Use it in a `with`, whose end gives up what is still being built. `left` are those without a verdict.
 
-    Without a `judge` one is opened by `open_judge`, before anything is judged. On a CPU all that builds is built before
-    anything is timed: compilers would take the very cores. The device is held while the judge is opened and while a
-    candidate is judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built here of what comes
-    from another's `builds`.
+    Without a `judge` one is opened by `open_judge`, before anything is judged. On a CPU all is built before anything is
+    timed: compilers would take the very cores. The device is held while the judge is opened and while a candidate is
+    judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built here of another's `builds`.
     """
 
     def __init__(
@@ -39,10 +36,8 @@ class CandidateQueue(Generic[Answer]):
     ) -> None:
         self._backend, self._progress = backend, progress
         self._judge, self._open_judge = judge, open_judge
-        self._device_lock = DeviceLock.on(backend, progress, wait_s)
-        self._build_pool = BuildPool(
-            problem, [], backend, settings, builds=builds, gently=self._device_lock.is_another_runs
-        )
+        self._lock = DeviceLock.on(backend, progress, wait_s)
+        self._build_pool = BuildPool(problem, [], backend, settings, builds=builds, gently=self._lock.is_another_runs)
         self._new: list[Candidate] = []
         self.left: list[Candidate] = []
 
@@ -60,10 +55,9 @@ class CandidateQueue(Generic[Answer]):
         self._new = [each for each in self._new if each.path not in paths] + list(candidates)
 
     def judge_next(self, within_s: float | None = None) -> Answer | None:
-        """Judge one: at once what needs no launch, then what is built, in the order in which they came.
-
-        None if nothing is left, or nothing was built for `within_s` seconds. Raises HarnessError for what is the user's
-        or the machine's fault; when not even the judge could be opened, nothing is left.
+        """Judge one: at once what needs no launch, then what is built, in the order in which they came. None if nothing
+        is left, or nothing was built for `within_s` seconds. Raises HarnessError for what is the user's or the
+        machine's fault; when not even the judge could be opened, nothing is left.
         """
         if not self.left:
             return None
@@ -73,9 +67,8 @@ class CandidateQueue(Generic[Answer]):
             candidate = self._built(within_s)
         if candidate is None:
             return None
-        needs_launch = self._needs_launch(candidate)
         # The device may not be free for an hour, and is then waited for anew.
-        with self._device_lock.held() if needs_launch else nullcontext():
+        with self._lock.held() if self._needs_launch(candidate) else nullcontext():
             self.left.remove(candidate)
             return self._judge(candidate, self._build_pool)
 
@@ -92,7 +85,7 @@ class CandidateQueue(Generic[Answer]):
         if self._judge is not None:
             return
         try:
-            with self._device_lock.held():
+            with self._lock.held():
                 self._judge = self._open_judge(self._build_pool)
         except BaseException:
             self.left, self._new = [], []
@@ -116,9 +109,10 @@ class CandidateQueue(Generic[Answer]):
 
     def _could_be_judged(self, candidate: Candidate) -> bool:
         """Whether it needs no launch, or one could be timed now."""
-        if not self._needs_launch(candidate):
-            return True
-        return self._build_pool.is_ready(candidate) and (not self._backend.limits.is_host or self._build_pool.is_quiet)
+        pool = self._build_pool
+        return pool.is_settled(candidate) or (
+            pool.is_ready(candidate) and (not self._backend.limits.is_host or pool.is_quiet)
+        )
 
     def _needs_launch(self, candidate: Candidate) -> bool:
         return not self._build_pool.is_settled(candidate)

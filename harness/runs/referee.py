@@ -1,7 +1,5 @@
-"""One candidate at a time, for programs: a judge that stays, so that the device, references and control are warm.
-
-The verdict is the command line's own: the same device run, the same checks, in the same fresh processes. What is new is
-only that the next candidate finds the backend open.
+"""One candidate at a time, for programs: a judge that stays, so that the device, references and control are warm. The
+verdict is the command line's own: the same device run, the same checks, in the same fresh processes.
 """
 
 from __future__ import annotations
@@ -11,10 +9,10 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from harness.build.queue import builders_at_once
@@ -39,8 +37,8 @@ from harness.results.writer import RunFiles, device_slug, jsonable, utc_now
 from harness.runs.candidate_queue import CandidateQueue, Judge
 from harness.sandbox.prestart import prestart
 
-_MOST_AT_ONCE = 8  # built side by side
 UNNAMED = "candidate"
+_MOST_AT_ONCE = 8  # built side by side
 _MOST_DEVICE_RUNS = 4  # problems that stay warm; each holds its parameters on the device
 
 
@@ -52,7 +50,7 @@ def problem_given(problem: Problem | Path | str, mode: str | None, baseline: Pat
 
 
 def source_given(source: str | Path, name: str | None) -> Path | str:
-    """Return where the candidate's file lies, or its text where it has none or is to be called otherwise. Raises InputError."""
+    """Return where the candidate's file is, or its text if there is none or it has another name. Raises InputError."""
     if isinstance(source, Path):
         source = located(source)
         if not source.is_file():
@@ -63,17 +61,13 @@ def source_given(source: str | Path, name: str | None) -> Path | str:
     try:
         source.encode()
     except UnicodeEncodeError as error:
-        message = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
-        raise InputError(message) from None
+        raise InputError(f"the candidate's source has what no file can hold at {error.start}: {error.reason}") from None
     return source
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What became of one candidate. `samples` are the raw ones, as a run writes them into its `.jsonl`.
-
-    `to_json` has the record, the evidence and the fields of KernelBench's own result beside each other.
-    """
+    """What became of one candidate. `samples` are the raw ones, as a run writes them into its `.jsonl`."""
 
     record: Record
     samples: Mapping[str, Any]
@@ -84,7 +78,7 @@ class Evaluation:
 
     @property
     def reward(self) -> float | None:
-        """A number from 0 to 1 for a training loop; None where the verdict is not the candidate's doing (`scores.reward_of`)."""
+        """From 0 to 1, for a training loop; None where the verdict is not its own doing (`scores.reward_of`)."""
         return reward_of(self.record)
 
     @property
@@ -92,7 +86,7 @@ class Evaluation:
         return result_fields(self.record, self.samples)["correctness"]
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as plain values, under stable keys."""
+        """The record, the evidence and the fields of KernelBench's own result as plain values, under stable keys."""
         return {
             **result_fields(self.record, self.samples), "record": self.record.to_json(), "reward": self.reward,
             "evidence": self.samples.get("evidence"), "errors": self.samples.get("errors", []),
@@ -100,13 +94,13 @@ class Evaluation:
         }
 
 
-class Referee:
+class Referee(AbstractContextManager):
     """Judges candidates on one device for as long as it is open; use it in a `with`.
 
     `out_dir` keeps the records on disk as a run does, one CSV for each problem; without it they are in the answers
     alone. It turns TF32 off in this process. It holds the device's lock only while it judges, and waits for it at most
-    `wait_s`, by default an hour. Raises HarnessError for what is the caller's or the machine's fault; whatever a candidate
-    does is its record.
+    `wait_s`, by default an hour. Raises HarnessError for what is the caller's or the machine's fault; whatever a
+    candidate does is its record.
     """
 
     def __init__(
@@ -126,12 +120,7 @@ class Referee:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    def __enter__(self) -> Referee:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -164,8 +153,8 @@ class Referee:
 
         `problem` is a name below problems/, a YAML or KernelBench file, or a loaded Problem; `name` is what the record
         calls the candidate, `mode` another one than the problem's own, as in ``--mode``, and `baseline` a file that its
-        speedup is over, as in ``--baseline``. With `check_only` the verdict is on its outputs alone and nothing is timed:
-        one that is right is `checked`. Its build and its checks may take `budget_s` seconds together.
+        speedup is over, as in ``--baseline``. With `check_only` the verdict is on its outputs alone and nothing is
+        timed: one that is right is `checked`. Its build and its checks may take `budget_s` seconds together.
         """
         settings = load_settings(config)
         problem = problem_given(problem, mode, baseline)
@@ -182,10 +171,7 @@ class Referee:
         self, problem: Problem, candidates: Sequence[Candidate], settings: Settings, *, check_only: bool = False,
         budget_s: float | None = None, builds: Builds | None = None,
     ) -> Iterator[Evaluation]:
-        """Build `candidates` side by side and judge each as it gets ready, so that they may change places.
-
-        They are taken from `builds` where another process makes them.
-        """
+        """Build `candidates` side by side, or take another's `builds`; judge each once it is ready, in any order."""
         with self.queue(problem, settings, check_only=check_only, budget_s=budget_s, builds=builds) as queue:
             queue.add(candidates)
             while queue.left:
@@ -212,9 +198,8 @@ class Referee:
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
         """Where the records of this problem are kept, if they are."""
-        key = key_of(problem, settings)
-        files = self._device_runs[key].row.files if key in self._device_runs else None
-        return files.csv_path if files else None
+        warm = self._device_runs.get(key_of(problem, settings))
+        return warm.row.files.csv_path if warm and warm.row.files else None
 
     def _written(self, source: str | Path, name: str | None, suffix: str) -> Path:
         """A file of the candidate that can be read from inside the sandbox."""
@@ -248,9 +233,7 @@ def key_of(problem: Problem, settings: Settings | None) -> tuple[Any, ...]:
 
 @dataclass
 class _LastRow:
-    """Where the records of a run go that answers with each: keeps the last with its samples, and hands all on to `files` if
-    any.
-    """
+    """Where a run's records go that answers with each: keeps the last with its samples, hands all on to any `files`."""
 
     problem: Problem
     files: RunFiles | None = None

@@ -1,7 +1,6 @@
-"""Makes a launch that failed again, from the recipe its run wrote down, and keeps its inputs, output and truth.
-
-The candidate is built and tried as ever, behind the same sandbox. What hung on more than the recipe (work left from
-earlier calls, a race) may come out right this time; that is said, and the tensors are kept all the same.
+"""Makes a launch that failed again, from the recipe its run wrote down, and keeps its inputs, output and truth. What
+hung on more than the recipe (work left from earlier calls, a race) may come out right this time; that is said, and the
+tensors are kept all the same.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from harness.report.progress import Progress
 @dataclass(frozen=True)
 class Reproduction:
     """The launch made again. `got` is None where it returned nothing, `same_inputs` where the run took no digest.
-
     Tensors lie in host memory; `expected` is float64 for outputs that float.
     """
 
@@ -64,7 +62,7 @@ def reproduce(
     """Make the launch of `recipe` again on `device`. Raises HarnessError where the candidate cannot be built."""
     progress.note("opening the device")
     backend = open_backend(device)
-    with BuildPool(problem, [candidate], backend, settings) as build_pool:  # without the device's lock: nothing is timed
+    with BuildPool(problem, [candidate], backend, settings) as build_pool:  # without its lock: nothing is timed
         build_pool.wait_for_builds(progress.note)
         verdict = build_pool.build_of(candidate).verdict
         if verdict is not None:
@@ -80,12 +78,10 @@ def reproduce(
         finally:
             session.stop()
             starter.close()
-        last = sets[-1]
-        truth = reference.truth(last)
-        return Reproduction(
-            verdict, evidence, None if recipe.inputs_digest is None else last.digest() == recipe.inputs_digest,
-            _on_host(last.arguments()), got, _on_host(truth.outputs), _on_host(reference.init),
-        )
+        truth = reference.truth(sets[-1])
+        same_inputs = None if recipe.inputs_digest is None else sets[-1].digest() == recipe.inputs_digest
+        inputs, expected = _on_host(sets[-1].arguments()), _on_host(truth.outputs)
+        return Reproduction(verdict, evidence, same_inputs, inputs, got, expected, _on_host(reference.init))
 
 
 def _drawn(reference: Reference, recipe: Recipe) -> list[InputSet]:
@@ -104,9 +100,7 @@ def _launched(
     """The verdict on the launches, the evidence, and what the last one returned."""
     got = None
     try:
-        session.load(
-            prepared.path, reference, prepared.manifest, reference.seed, stand_in_gpu=prepared.stand_in_gpu
-        )
+        session.load(prepared.path, reference, prepared.manifest, reference.seed, stand_in_gpu=prepared.stand_in_gpu)
         session.open(reference, len(sets))
         gate = session.backend.limits.gates_queues and len(sets) > 1
         made = session.launch(sets, gate=gate, timeout_s=settings.launch_timeout_s + settings.load_timeout_s)

@@ -1,8 +1,6 @@
-"""Which candidates of some folders have been saved since the last look: their own file, or one beside it that they
-name, in full or by a pattern, or import, or that such a file does.
-
-Files are looked at, not waited for: what an editor does to a file on saving differs from one to the next, but in the
-end it has another size or time. A file counts once it has stayed as it is from one look to the next.
+"""Which candidates of some folders have been saved since the last look: their own file, or one beside it that they or
+such a file name, in full or by a pattern, or import. Files are looked at, not waited for: what editors do on saving
+differs, but in the end a file has another size or time. It counts once it has stayed so from one look to the next.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,10 +20,8 @@ from harness.model.candidate import Candidate, read_candidate
 from harness.model.formats.foreign import CandidateForm
 
 Stamp = tuple[int, int]
-
 _LONGEST_TEXT_BYTES = 1 << 20
-# The last part of "kernels/**/*.cu", as glob takes it.
-_PATTERN = re.compile(r"""(?<=["'/])[\w-]*\*[\w*?-]*\.[\w*?]+(?=["'])""")
+_PATTERN = re.compile(r"""(?<=["'/])[\w-]*\*[\w*?-]*\.[\w*?]+(?=["'])""")  # as glob takes the end of "kernels/**/*.cu"
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class _Source:
     """A text, and the words of the modules that it imports where it is Python, and the patterns of file names in it."""
 
     text: str
-    imported: frozenset[str]
+    imported: frozenset[str] = frozenset()
     patterns: frozenset[str] = frozenset()
 
     def names(self, path: Path) -> bool:
@@ -44,9 +41,8 @@ class _Source:
 
 
 class SavedFiles:
-    """Looks at the candidates that `find` returns, in the order it returns them and in the `form` of their problem.
-
-    A file must have stayed as it is for `quiet_s`; while one has not, it `is_moving`.
+    """Looks at the candidates that `find` returns, in the order it returns them and in the `form` of their problem. A
+    file must have stayed as it is for `quiet_s`; while one has not, it `is_moving`.
     """
 
     def __init__(
@@ -72,9 +68,7 @@ class SavedFiles:
         moving = set(now) - quiet
         self._seen, self.is_moving = seen, bool(moving)
         candidates = []
-        for path in self._find():
-            if path not in quiet:
-                continue
+        for path in (each for each in self._find() if each in quiet):
             candidate = read_candidate(path, form=self._form)
             beside = self._beside(path, now)
             if moving.intersection(beside):
@@ -91,18 +85,13 @@ class SavedFiles:
         paths, waiting = {path}, [path]
         while waiting:
             reader = waiting.pop()
-            source = self._source_of(reader, now[reader])
-            named = [each for each in now.keys() - paths if source.names(each)]
+            known = self._sources.get(reader)
+            if known is None or known[0] != now[reader]:
+                known = self._sources[reader] = now[reader], _read(reader, now[reader])
+            named = [each for each in now.keys() - paths if known[1].names(each)]
             paths.update(named)
             waiting += named
         return sorted(paths - {path})
-
-    def _source_of(self, path: Path, stamp: Stamp) -> _Source:
-        """What a text file says; nothing where it is too long to be a source, or gone."""
-        known = self._sources.get(path)
-        if known is None or known[0] != stamp:
-            known = self._sources[path] = stamp, _read(path, stamp)
-        return known[1]
 
     def forget(self, name: str) -> None:
         """Return the candidate of this name again from the next look, whether it was saved or not."""
@@ -115,22 +104,21 @@ class SavedFiles:
 
 
 def _read(path: Path, stamp: Stamp) -> _Source:
+    """What a text file says; nothing where it is too long to be a source, or gone."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace") if stamp[1] <= _LONGEST_TEXT_BYTES else ""
     except OSError:
         text = ""
-    imported: set[str] = set()
-    if path.suffix == ".py":
-        try:
-            nodes = list(ast.walk(ast.parse(text)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            nodes = []  # it is judged again once it is mended
-        for node in nodes:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                names = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
-                imported.update(word for name in names for word in name.split("."))
-    patterns = frozenset(_PATTERN.findall(text)) if path.suffix == ".py" else frozenset()
-    return _Source(text, frozenset(imported), patterns)
+    if path.suffix != ".py":
+        return _Source(text)
+    try:
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        nodes = []  # it is judged again once it is mended
+    names = [alias.name for node in nodes for alias in node.names]
+    names += [getattr(node, "module", None) or "" for node in nodes]
+    imported = frozenset(word for name in names for word in name.split("."))
+    return _Source(text, imported, frozenset(_PATTERN.findall(text)))
 
 
 def _stamps(folder: Path) -> dict[Path, Stamp]:
@@ -138,14 +126,9 @@ def _stamps(folder: Path) -> dict[Path, Stamp]:
     stamps: dict[Path, Stamp] = {}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name[0] != "." and name != "__pycache__"]
-        for name in names:
-            if name[0] == ".":
-                continue
-            path = Path(place, name)
-            try:
+        for path in (Path(place, name) for name in names if name[0] != "."):
+            with suppress(OSError):
                 status = path.stat()
-            except OSError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                stamps[path] = status.st_mtime_ns, status.st_size
+                if stat.S_ISREG(status.st_mode):
+                    stamps[path] = status.st_mtime_ns, status.st_size
     return stamps

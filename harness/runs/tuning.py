@@ -1,7 +1,6 @@
-"""Searching a candidate's `PARAMETERS`: every trial is a candidate of its own and goes through the whole judge.
-
-Trials are all combinations where there are few, else those that Optuna's sampler proposes. It is told the speedup of
-each trial, or that it has none. They go in batches through one warm judge, the best once more; the winner has a file.
+"""Searching a candidate's `PARAMETERS`: every trial is a candidate of its own and goes through the whole judge. Trials
+are all combinations where there are few, else those that Optuna's sampler proposes, which is told what became of each.
+They go in batches through one warm judge, the best once more; the winner has a file.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from harness.judge.run import nothing_ran
 from harness.model.candidate import Candidate, values_of
@@ -26,24 +25,20 @@ from harness.model.verdict import Status
 from harness.report.progress import Progress
 from harness.results.changes import WRONG
 from harness.results.record import Record
-from harness.runs.referee import Evaluation
 
+if TYPE_CHECKING:
+    from harness.runs.cluster.referees import Referees
+    from harness.runs.referee import Referee
+
+    Judging = Referee | Referees  # of one device, or of a cluster's devices of one model
+
+_JUDGED_AGAIN = 3  # the fastest of many was also lucky: the first few are judged again, and that decides
 _SEED = 0  # two searches of the same trials propose the same
 _REPEATED = 5  # proposals that were tried before, after which one is drawn at random
 _FIRST_AT_RANDOM = 8
 
 
-class Search(Protocol):
-    """Proposes values and hears what they were worth."""
-
-    def ask(self, count: int) -> list[dict[str, Value]]:
-        """Up to `count` choices of values that were not tried before; none when the search is over."""
-
-    def tell(self, values: Mapping[str, Value], speedup: float | None) -> None:
-        """What a choice came to; None for one that is not ok."""
-
-
-def search_for(allowed: Mapping[str, list[Value]], trials: int) -> Search:
+def search_for(allowed: Mapping[str, list[Value]], trials: int) -> Exhaustive | Sampled:
     """Every combination where `trials` suffice for them, else Optuna's. Raises NothingToRun without Optuna."""
     if math.prod(map(len, allowed.values())) <= trials:
         return Exhaustive(allowed)
@@ -57,6 +52,7 @@ class Exhaustive:
         self._left = combinations(allowed)
 
     def ask(self, count: int) -> list[dict[str, Value]]:
+        """Up to `count` choices of values that were not tried before; none when the search is over."""
         return list(itertools.islice(self._left, count))
 
     def tell(self, values: Mapping[str, Value], speedup: float | None) -> None:
@@ -67,17 +63,16 @@ class Sampled:
     """Optuna's tree-structured Parzen estimator over the lists of values; the defaults are its first trial."""
 
     def __init__(self, allowed: Mapping[str, list[Value]], trials: int) -> None:
+        count = math.prod(map(len, allowed.values()))
         try:
             import optuna
         except ImportError:
-            count = math.prod(map(len, allowed.values()))
             raise NothingToRun(
                 f"Searching {count} combinations in {trials} trials takes Optuna, and it is not installed. Type "
                 f"pip install optuna, or --trials {count} to try them all"
             ) from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._allowed, self._trials = allowed, trials
-        self._possible = math.prod(map(len, allowed.values()))
+        self._allowed, self._most = allowed, min(trials, count)
         self._random = random.Random(_SEED)
         # All are chosen by their place in the list. Where the list is a scale, neighbours tell of each other.
         distributions = optuna.distributions
@@ -97,7 +92,7 @@ class Sampled:
     def ask(self, count: int) -> list[dict[str, Value]]:
         chosen: list[dict[str, Value]] = []
         repeated = 0
-        while len(chosen) < count and len(self._asked) < min(self._trials, self._possible):
+        while len(chosen) < count and len(self._asked) < self._most:
             if repeated >= _REPEATED:
                 self._study.enqueue_trial(self._untried())
             trial = self._study.ask(self._places)
@@ -106,9 +101,8 @@ class Sampled:
                 self._study.tell(trial, state=self._duplicate)
                 repeated += 1
                 continue
-            self._asked[places] = trial
+            self._asked[places], repeated = trial, 0
             chosen.append({name: self._allowed[name][place] for name, place in zip(self._allowed, places)})
-            repeated = 0
         return chosen
 
     def _untried(self) -> dict[str, int]:
@@ -119,35 +113,16 @@ class Sampled:
                 return places
 
     def tell(self, values: Mapping[str, Value], speedup: float | None) -> None:
+        """What a choice came to; None for one that is not ok."""
         # By their texts: 1 and True are two values.
-        places = tuple(
-            [repr(each) for each in allowed].index(repr(values[name])) for name, allowed in self._allowed.items()
-        )
-        trial = self._asked[places]
-        self._study.tell(trial, speedup or 0.0)
+        places = tuple(list(map(repr, allowed)).index(repr(values[name])) for name, allowed in self._allowed.items())
+        self._study.tell(self._asked[places], speedup or 0.0)
 
 
 def _is_scale(values: list[Value]) -> bool:
     """Whether these are numbers in order, one way or the other."""
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
     return numbers and values in (sorted(values), sorted(values, reverse=True))
-
-
-# The fastest of many was also lucky: the first few are judged again, and that decides.
-_JUDGED_AGAIN = 3
-
-
-class Judging(Protocol):
-    """What judges the trials: the judge of one device, or those of a cluster's devices of one model."""
-
-    @property
-    def at_once(self) -> int:
-        """How many trials are best asked for at once."""
-        ...
-
-    def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]: ...
-
-    def csv_of(self, problem: Problem, settings: Settings) -> Path | None: ...
 
 
 @dataclass(frozen=True)
@@ -164,8 +139,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """All trials in their order, then the best and the defaults as they were judged again; `default` whatever its verdict.
-    """
+    """All trials in their order, then the best and the defaults, whatever their verdict, as they were judged again."""
 
     trials: Sequence[Trial]
     again: Sequence[Trial]
@@ -175,9 +149,7 @@ class Tuned:
 
     @property
     def why_not_written(self) -> str | None:
-        """Why the best does not count from now on; None where its whole interval lies above that of the defaults, or
-        where these are wrong.
-        """
+        """Why the best does not count from now on; None if its interval is above the defaults', or they are wrong."""
         best, default = self.best.record, None if self.default is None else self.default.record
         if self.best is self.default:
             return "the defaults are the best"
@@ -194,11 +166,7 @@ def tune(
     problem: Problem, candidate: Candidate, settings: Settings, trials: int, progress: Progress,
     judges: AbstractContextManager[Judging],
 ) -> Tuned:
-    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials, judged by
-    `judges`.
-
-    Raises HarnessError when no choice of values is ok.
-    """
+    """Search the `PARAMETERS` of `candidate`, read untuned, in so many `trials`. Raises HarnessError if none is ok."""
     allowed = values_of(candidate)
     if allowed is None:
         hint = 'Write PARAMETERS = {"BM": [64, 128]} at its left margin, and take PARAMETERS["BM"][0] as the value'
@@ -215,7 +183,8 @@ def tune(
             for trial in judged(choices):
                 search.tell(trial.values, trial.speedup)
                 made.append(trial)
-                progress.note(f"trial {len(made)}: {_told(trial)}")
+                told = f"{trial.speedup:.3f}×" if trial.speedup else trial.record.status.value
+                progress.note(f"trial {len(made)}: {trial.record.parameters}: {told}")
         fit = sorted((trial for trial in made if trial.speedup), key=lambda trial: -trial.speedup)
         if not fit:
             records = [trial.record for trial in made]
@@ -235,16 +204,13 @@ def yaml_text(candidate: Candidate, tuned: Tuned, command: str) -> str:
     """The file beside the candidate: the values, and where they come from."""
     import yaml
 
-    record = tuned.best.record
-    body = {
-        "parameters": dict(tuned.best.values),
-        "tuned": {
-            "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
-            "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
-            "speedup_of_defaults": None if tuned.default is None else _rounded(tuned.default.speedup),
-            "utc": record.utc, "source_hash": candidate.source_hash,
-        },
-    }
+    record, default = tuned.best.record, tuned.default and tuned.default.speedup
+    body = {"parameters": dict(tuned.best.values), "tuned": {
+        "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
+        "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
+        "speedup_of_defaults": None if default is None else round(default, 4), "utc": record.utc,
+        "source_hash": candidate.source_hash,
+    }}
     head = f"# The values of PARAMETERS that count in {candidate.path.name}; without this file the first of each do.\n"
     return f"{head}# Written by: {command}\n{yaml.safe_dump(body, sort_keys=False, allow_unicode=True)}"
 
@@ -256,14 +222,3 @@ def write(path: Path, text: str) -> None:
             part.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror or error})", path) from None
-
-
-def _rounded(speedup: float | None) -> float | None:
-    return None if speedup is None else round(speedup, 4)
-
-
-def _told(trial: Trial) -> str:
-    values = trial.record.parameters
-    if trial.speedup:
-        return f"{values}: {trial.speedup:.3f}×"
-    return f"{values}: {trial.record.status.value}"

@@ -1,7 +1,4 @@
-"""The corpus through the pipeline of a normal run, and each of its cases past the naive judge.
-
-A case is judged as any candidate is: nothing in the harness knows that it comes from here.
-"""
+"""The corpus through a normal run, in which nothing knows that a case comes from here, and past the naive judge."""
 
 from __future__ import annotations
 
@@ -33,10 +30,8 @@ from harness.selftest.matrix import NaiveResult, Row, all_as_expected, in_order,
 from harness.selftest.naive_client import NaiveJudge
 
 SETTINGS = CONFIGS_DIR / "selftest.yaml"
-# Truths in float64 take a CPU seconds at the larger check sizes, for each case anew.
-_LARGEST_CPU_CHECK = 512
-# Faults of the machine have nothing to fool the naive judge with, and many only end it or make it wait.
-_NOT_SHOWN = "machine"
+_LARGEST_CPU_CHECK = 512  # truths in float64 take a CPU seconds at the larger check sizes, for each case anew
+_NOT_SHOWN = "machine"  # its faults have nothing to fool the naive judge with, and many only end it or make it wait
 
 
 @dataclass(frozen=True)
@@ -56,32 +51,21 @@ class Findings:
     @property
     def sentences(self) -> list[str]:
         """The totals, and a word on each control without which the clocks of its run were held against nothing."""
-        failed = [
+        return totals(self.rows) + [
             f"{record.problem}: eager itself came out as {record.status.value} ({record.reason}), so the clocks of "
             "this run were held against nothing; run it again"
             for record in self.controls if record.status is not Status.OK
         ]
-        return totals(self.rows) + failed
-
-
-@dataclass(frozen=True)
-class _Round:
-    """The cases of one problem, their records by name, and the record of its control on each device."""
-
-    problem: Problem
-    cases: list[Case]
-    records: dict[str, Record]
-    controls: list[Record]
 
 
 def run_corpus(
     cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress, link: Link | None = None,
     wait_s: float | None = None, *, with_naive: bool = True,
 ) -> Findings:
-    """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and `with_naive` also naively, each on one
-    of them. A case that needs a package goes past the naive judge in any case: it tells a package that is broken here.
-
+    """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and `with_naive` also naively, each on
+    one of them. A case that needs a package goes past the naive judge anyhow: it tells a package that is broken here.
     On the devices of a cluster instead where there is a `link` to one; the naive judge is asked on one machine alone.
+
     Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `device.lock`
     does. Raises HarnessError for what is the user's or the machine's fault, never for what a case does.
     """
@@ -90,10 +74,14 @@ def run_corpus(
     if not wanted:
         raise NothingToRun(f"none of the chosen cases runs on a {kind} device. Name another --device")
     folder = out_dir or new_folder()
-    rounds: list[_Round] = []
-    csv_paths: list[Path] = []
+    judged: list[tuple[Case, Problem]] = []
+    records: dict[str, Record] = {}  # by the names of cases, of which none stands twice
+    controls, csv_paths = [], []
     for name, mine in wanted.items():
-        problem = _at_home(load_problem(CORPUS / PROBLEMS[name], CORPUS), kind)
+        problem = load_problem(CORPUS / PROBLEMS[name], CORPUS)
+        if kind == "cpu":
+            small = tuple(sizes for sizes in problem.check_sizes if max(sizes.values()) <= _LARGEST_CPU_CHECK)
+            problem = replace(problem, check_sizes=small)
         progress.note(f"{problem.name}: {len(mine)} cases through a run like any other")
         candidates = [read_candidate(case.path) for case in mine]
         asked = RunRequest(problem, candidates, kind if link else devices[0], settings, folder, wait_s=wait_s)
@@ -102,42 +90,30 @@ def run_corpus(
             hint = "Choose one with --accelerator H100" if link else "Name those of one model with --devices cuda:0,cuda:2"
             raise InputError("these GPUs are of several models, and a matrix is of one", hint=hint)
         [result] = results
-        records = {record.candidate: record for record in result.records if record.role == "candidate"}
-        controls = [record for record in result.records if record.role == "baseline"]
-        rounds.append(_Round(problem, mine, records, controls))
+        judged += [(case, problem) for case in mine]
+        records |= {record.candidate: record for record in result.records if record.role == "candidate"}
+        controls += [record for record in result.records if record.role == "baseline"]
         csv_paths.append(result.csv_path)
-    shown = [
-        (case, each.problem) for each in rounds for case in each.cases
-        if case.needs or (with_naive and case.group != _NOT_SHOWN)
-    ]
-    naive = {} if link or not shown else _ask_naive_judge(shown, rounds, kind, progress, wait_s)
-    rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
-    return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
-
-
-def _at_home(problem: Problem, device_kind: str) -> Problem:
-    """The problem with the check sizes that this kind of device has the time for."""
-    if device_kind != "cpu":
-        return problem
-    small = tuple(sizes for sizes in problem.check_sizes if max(sizes.values()) <= _LARGEST_CPU_CHECK)
-    return replace(problem, check_sizes=small)
+    shown = [each for each in judged if each[0].needs or (with_naive and each[0].group != _NOT_SHOWN)]
+    naive = {} if link or not shown else _ask_naive_judge(shown, controls, kind, progress, wait_s)
+    rows = [row_of(case, records.get(case.name), naive.get(case.name)) for case, _ in judged]
+    return Findings(in_order(rows), folder, csv_paths, controls)
 
 
 def _ask_naive_judge(
-    cases: Sequence[tuple[Case, Problem]], rounds: Sequence[_Round], device_kind: str, progress: Progress, wait_s: float | None
+    cases: Sequence[tuple[Case, Problem]], controls: list[Record], kind: str, progress: Progress, wait_s: float | None
 ) -> dict[str, NaiveResult]:
-    """`cases` past the naive judge: one at a time on each device of the `rounds`, with it to itself."""
-    controls = {control.uuid: control for each in rounds for control in each.controls}
-    first = next(iter(controls.values()))
-    digits = (first.sm or "").removeprefix("sm_")
+    """`cases` past the naive judge: one at a time on each device of the `controls`, with it to itself."""
+    uuids = dict.fromkeys(control.uuid for control in controls)
+    digits = (controls[0].sm or "").removeprefix("sm_")
     arch = arch_of((int(digits[:-1]), int(digits[-1]))) if digits else None
     toolchain, cache = find_toolchain(arch), Cache()
-    toolkit = cuda_home(toolchain.nvcc_path) if toolchain.nvcc_path and device_kind == "cuda" else None
+    toolkit = cuda_home(toolchain.nvcc_path) if toolchain.nvcc_path and kind == "cuda" else None
     waiting, results = deque(cases), {}
 
     def ask_on(uuid: str | None) -> None:
         device_lock = DeviceLock(uuid, uuid or "this CPU", progress, wait_s=wait_s)
-        with device_lock.held(), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
+        with device_lock.held(), NaiveJudge(kind, uuid if kind == "cuda" else None, toolkit) as judge:
             while waiting:
                 try:
                     case, problem = waiting.popleft()
@@ -147,7 +123,7 @@ def _ask_naive_judge(
                 result = results[case.name] = judge.judge(case, problem, build.manifest if build else {})
                 progress.note(f"naive judge [{len(results)}/{len(cases)}] {case.name}: {result.text}")
 
-    with ThreadPoolExecutor(len(controls), thread_name_prefix="naive-judge") as asked:
-        for each in [asked.submit(ask_on, uuid) for uuid in controls]:
+    with ThreadPoolExecutor(len(uuids), thread_name_prefix="naive-judge") as asked:
+        for each in [asked.submit(ask_on, uuid) for uuid in uuids]:
             each.result()
     return results

@@ -1,7 +1,6 @@
-"""The control by itself: eager PyTorch in a worker against eager PyTorch in the judge.
-
-Whatever the ratio is off one by is no property of a kernel: it is what this device, today, does to every number. A GPU
-has a small problem besides the shipped ones, because it does more to small kernels than to large.
+"""The control by itself: eager PyTorch in a worker against eager PyTorch in the judge. Whatever the ratio is off one by
+is no property of a kernel: it is what this device, today, does to every number. A GPU has a small problem besides the
+shipped ones, because it does more to small kernels than to large.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from harness.results.record import Record
 from harness.timing.stats import MARGINS, Interval, PooledBaseline, process_share, speedup_word
 from harness.timing.stats.difference import Scatter, held, seen_at_most
 
-# Half of what a kernel of interest gains would be this device's own doing.
-TOO_FAR = 0.05
+TOO_FAR = 0.05  # half of what a kernel of interest gains would be this device's own doing
 _CONFIDENCE = 0.99
 # Tens of microseconds, and some ten: what bends the times of small kernels does not show in large ones.
 SMALL = {"tril_matmul": ({"M": 768}, {"M": 256})}
@@ -39,10 +37,8 @@ def run_control(
     kind: str, device: str, folder: Path, progress: Progress, settings: Settings, repeats: int = 1,
     wait_s: float | None = None,
 ) -> tuple[list[Record], list[Path]]:
-    """The record of "eager" for each problem of a `kind` of device, `repeats` times.
-
-    With them come the files they are in. The device is waited for at most `wait_s`, as `device.lock` does. Raises
-    HarnessError for what is the machine's fault.
+    """The record of "eager" for each problem of a `kind` of device, `repeats` times, and the files they are in. The
+    device is waited for at most `wait_s`, as `device.lock` does. Raises HarnessError for what is the machine's fault.
     """
     records, paths = [], []
     for repeat in range(repeats):
@@ -58,11 +54,8 @@ def run_control(
 
 def _problems(kind: str) -> list[Problem]:
     shipped = [replace(problem, baselines=("eager",)) for problem in list_problems()]
-    if kind == "cpu":
-        return shipped
-    return shipped + [
-        replace(problem, sizes=sizes, check_sizes=()) for problem in shipped for sizes in SMALL.get(problem.name, ())
-    ]
+    small = [(problem, sizes) for problem in shipped for sizes in SMALL.get(problem.name, ()) if kind != "cpu"]
+    return shipped + [replace(problem, sizes=sizes, check_sizes=()) for problem, sizes in small]
 
 
 def off_by(record: Record) -> float | None:
@@ -76,13 +69,11 @@ def can_be_trusted(records: Sequence[Record], eager_players: int = 1) -> bool:
     """Whether every control was measured and none is further off than `TOO_FAR`, beside what its interval has for other
     processes; `eager_players` are those that eager is timed in.
     """
-    return bool(records) and all(
-        (off := off_by(record)) is not None and off <= _allowed(record, eager_players) for record in records
-    )
+    def holds(record: Record) -> bool:
+        off, is_eager = off_by(record), record.role == "baseline"
+        return off is not None and off <= TOO_FAR + (0.0 if is_eager else _of_processes(record, eager_players))
 
-
-def _allowed(record: Record, eager_players: int) -> float:
-    return TOO_FAR if record.role == "baseline" else TOO_FAR + _of_processes(record, eager_players)
+    return bool(records) and all(map(holds, records))
 
 
 def _of_processes(record: Record, eager_players: int) -> float:
@@ -94,40 +85,30 @@ def _of_processes(record: Record, eager_players: int) -> float:
 
 
 def sentences(records: Sequence[Record], eager_players: int = 1) -> list[str]:
-    """A line for each thing timed against itself, what they come to, and how far this device's numbers go where eager is
-    timed in so many workers.
-    """
-    measured = [record for record in records if off_by(record) is not None]
+    """A line for each thing timed against itself, what they come to, and how far this device can be trusted."""
     lines = [_line(record) for record in records]
-    if len(measured) < len(records) or not measured:
-        lines.append("Eager could not be measured against itself, so no number of this device can be trusted now.")
-        return lines
-    lines.append(_together(measured))
-    if not can_be_trusted(measured, eager_players):
-        worst = terminal.number_text(100 * max(map(off_by, measured)), 2)
-        lines.append(f"Eager may be off itself by {worst} % here, which is too far to rank kernels by. End what else "
-                     "uses this device and run it again.")
-    else:
-        lines.append(_trust(measured, eager_players))
-    return lines
+    if not records or any(off_by(record) is None for record in records):
+        return [*lines, "Eager could not be measured against itself, so no number of this device can be trusted now."]
+    lines.append(_together(records))
+    if can_be_trusted(records, eager_players):
+        return [*lines, _trust(records, eager_players)]
+    worst = terminal.number_text(100 * max(map(off_by, records)), 2)
+    return [*lines, f"Eager may be off itself by {worst} % here, which is too far to rank kernels by. End what else "
+                    "uses this device and run it again."]
 
 
 def _together(measured: Sequence[Record]) -> str:
-    """The scatter in each class of durations; and of all of them wrong words and coverage, with how little so few can say.
-    """
+    """The scatter in each class of durations; wrong words and coverage of all, with how little so few can say."""
     intervals = [Interval(record.speedup, record.speedup_lo, record.speedup_hi) for record in measured]
-    wrong = sum(map(_has_wrong_word, intervals, measured))
+    # The control itself has no such word, a candidate with its interval would.
+    words = [speedup_word(interval, record.time_us) for interval, record in zip(intervals, measured)]
+    wrong = sum(word in ("FASTER", "SLOWER") for word in words)
     unseen = terminal.number_text(100 * seen_at_most(wrong, len(measured)), 2)
     scattered = ", ".join(f"{_scatter_text(inside)} for {text} ({len(inside)})" for text, inside in _classes(measured))
     return (
         f"{len(measured)} times the same against itself: at most {scattered}; called FASTER or SLOWER {wrong} times (so few "
         f"tries cannot tell that from {unseen} %), and {held(intervals)} of {len(measured)} intervals hold 1."
     )
-
-
-def _has_wrong_word(interval: Interval, record: Record) -> bool:
-    """Whether a candidate with the control's interval would be FASTER or SLOWER; the control itself has no such word."""
-    return speedup_word(interval, record.time_us) in ("FASTER", "SLOWER")
 
 
 def _scatter_text(inside: Sequence[Record]) -> str:
@@ -150,9 +131,7 @@ def _trust(measured: Sequence[Record], eager_players: int) -> str:
 
 
 def _classes(measured: Sequence[Record]) -> list[tuple[str, list[Record]]]:
-    """The classes of durations that have a margin of their own, in words, with their records: those that have any, the
-    longest first.
-    """
+    """The classes of durations with a margin of their own, in words, and their records if any; the longest first."""
     classes, upper_us = [], math.inf
     for shortest_us, _ in MARGINS:
         inside = [each for each in measured if shortest_us <= (each.time_us or 0.0) < upper_us]

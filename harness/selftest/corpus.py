@@ -1,7 +1,5 @@
-"""The adversarial corpus: candidates whose headers say what they do and what must become of them.
-
-A header is the docstring of its file and is read as text, so that a file that is no Python has one too. Nothing of
-the corpus is imported here; what runs it is `adversarial`.
+"""The adversarial corpus: candidates whose headers say what they do and what must become of them. A header is the
+docstring of its file and is read as text, so that a file that is no Python has one too; nothing is imported here.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ _FIELD = re.compile(r"([A-Z][A-Za-z]*):(?: +(.*))?$")
 
 @dataclass(frozen=True)
 class Case:
-    """One file of the corpus; its `name` is its row's. `expected` holds pairs "status/reason_code", any of which its row may have; `kinds` the
-    kinds it may have, none when its header is silent on that; `devices` "cpu", "cuda" or both; `problem` is a key of
-    `PROBLEMS`; `fools` one of `FOOLS`; `needs` the modules without which it is not run.
+    """One file of the corpus; its `name` is its row's. `expected` holds pairs "status/reason_code", any of which its
+    row may have; `kinds` the kinds it may have, none when its header is silent on that; `devices` "cpu", "cuda" or
+    both; `problem` is a key of `PROBLEMS`; `fools` one of `FOOLS`; `needs` the modules without which it is not run.
     """
 
     path: Path
@@ -60,22 +58,18 @@ class Case:
 
 
 def read_corpus(folder: Path) -> list[Case]:
-    """Every case below `folder`, by group in the order of `GROUPS` and then by name.
-
-    A case is ``<group>/<name>.py``; files that begin with "_" or "." are left alone. Raises InputError with a
-    sentence for each header that is no header, for a group that is none and for a name that stands twice.
+    """Every case ``<group>/<name>.py`` below `folder`, by group in the order of `GROUPS` and then by name; files that
+    begin with "_" or "." are left alone. Raises InputError with a sentence for each header that is no header, for a
+    group that is none and for a name that stands twice.
     """
     cases, errors, seen = [], list(_foreign_groups(folder)), {}
     for group in GROUPS:
-        for path in files_in(folder / group, (".py",)):
-            if path.name.startswith("_"):
-                continue
-            if path.stem in seen:
-                errors.append(InputError(f"there is a case of this name already, {seen[path.stem]}", path,
-                                         hint="A row is known by its name alone: rename one of the two."))
-                continue
-            seen[path.stem] = path
+        for path in (each for each in files_in(folder / group, (".py",)) if not each.name.startswith("_")):
             try:
+                if path.stem in seen:
+                    hint = "A row is known by its name alone: rename one of the two."
+                    raise InputError(f"there is a case of this name already, {seen[path.stem]}", path, hint=hint)
+                seen[path.stem] = path
                 cases.append(read_case(path))
             except InputError as error:
                 errors.append(error)
@@ -104,14 +98,11 @@ def read_case(path: Path) -> Case:
     sentence, fields = _split(match.group(2), path, first_line)
     values = {name: value for name, (value, _) in fields.items()}
     case = Case(
-        path=path, name=named(path)[0], group=path.parent.name, sentence=sentence,
-        mechanism=values["Mechanism"],
-        expected=_expected(*fields["Expected"], path),
-        fools=_one_of("Fools", FOOLS, *fields["Fools"], path),
+        path=path, name=named(path)[0], group=path.parent.name, sentence=sentence, mechanism=values["Mechanism"],
+        expected=_expected(*fields["Expected"], path), fools=_one_of("Fools", FOOLS, *fields["Fools"], path),
         devices=DEVICES[_one_of("Device", tuple(DEVICES), *fields["Device"], path)],
         kinds=tuple(_one_of("Kind", KINDS, each, fields["Kind"][1], path) for each in _alternatives(values["Kind"])),
-        problem=_one_of("Problem", tuple(PROBLEMS), *fields["Problem"], path),
-        needs=_modules(*fields["Needs"], path),
+        problem=_one_of("Problem", tuple(PROBLEMS), *fields["Problem"], path), needs=_modules(*fields["Needs"], path),
     )
     _check_whole(case, fields["Expected"][1], fields["Fools"][1])
     return case
@@ -210,9 +201,8 @@ def _foreign_groups(folder: Path) -> Iterator[InputError]:
 
 
 def chosen(cases: Sequence[Case], only: Sequence[str], skip: Sequence[str]) -> list[Case]:
-    """Those of `cases` that `only` names and `skip` does not; a glob is for a name or for group/name.
-
-    Raises InputError for a glob that matches no case, NothingToRun when none is left.
+    """Those of `cases` that `only` names and `skip` does not; a glob is for a name or for group/name. Raises InputError
+    for a glob that matches no case, NothingToRun when none is left.
     """
     wanted = _matching(cases, only, "--only") if only else set(cases)
     left = [case for case in cases if case in wanted - _matching(cases, skip, "--skip")]
@@ -225,9 +215,7 @@ def _matching(cases: Sequence[Case], globs: Sequence[str], flag: str) -> set[Cas
     matched: set[Case] = set()
     for glob in globs:
         pattern = glob.removesuffix(".py")
-        matches = [case for case in cases if any(
-            fnmatch.fnmatchcase(name, pattern) for name in (case.name, f"{case.group}/{case.name}")
-        )]
+        matches = [each for each in cases if fnmatch.filter((each.name, f"{each.group}/{each.name}"), pattern)]
         if not matches:
             guess = nearest(pattern, [case.name for case in cases])
             hint = f"Did you mean '{guess}'?" if guess else "A glob is for a name, or for group/name as in 'clock/*'."

@@ -1,8 +1,6 @@
-"""A kernel that takes a known time, against itself, twice itself and three times itself.
-
-What it shows is whether times add up: each further wait must cost the same, and as much as the waiting was asked to
-take. The waiting is counted in clock cycles on a GPU, in nanoseconds on a CPU. And it shows how far the three clocks of a
-call lie apart.
+"""A kernel that takes a known time, against itself, twice itself and three times itself. What it shows is whether times
+add up: each further wait must cost the same, and as much as the waiting was asked to take, in clock cycles on a GPU and
+in nanoseconds on a CPU. And it shows how far the three clocks of a call lie apart.
 """
 
 from __future__ import annotations
@@ -26,8 +24,8 @@ from harness.timing.three_clocks import ThreeClocks
 
 PROBLEM = SHIPPED / "tests" / "known" / "spin.yaml"
 SPINS = {"cuda": (30_000, 4_000_000), "cpu": (200_000, 2_000_000)}
-# How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel takes
-# some to start, beside its cycles, and a CPU to come back from whatever else it did.
+# How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel
+# takes some to start, beside its cycles, and a CPU to come back from whatever else it did.
 BENT, APART = 0.02, 0.05
 _BENT_LEAST_US, _APART_LEAST_US = {"cuda": 0.0, "cpu": 20.0}, {"cuda": 5.0, "cpu": 20.0}
 
@@ -40,8 +38,7 @@ class Waits:
     records: Sequence[Record]
 
     def time_us(self, name: str) -> float | None:
-        times_us = (each.time_us for each in self.records if each.candidate == name and each.status is Status.OK)
-        return next(times_us, None)
+        return next((row.time_us for row in self.records if row.candidate == name and row.status is Status.OK), None)
 
     @property
     def step_us(self) -> float | None:
@@ -74,7 +71,7 @@ class Waits:
 
     @property
     def adds_up(self) -> bool:
-        """Whether two are in the middle of one and three, and each takes what it was asked to, as far as that is known."""
+        """Whether two are in the middle of one and three, and each takes what it was asked to, if that is known."""
         if self.bent is None:
             return False
         bent_us = abs(self.bent) * self.time_us("twice")
@@ -87,13 +84,12 @@ class Waits:
 def run_waits(
     kind: str, device: str, folder: Path, progress: Progress, settings: Settings, wait_s: float | None = None
 ) -> tuple[list[Waits], list[Path]]:
-    """The waits that are for a device of `kind`, and the files of their records; the device is waited for as `device.lock` does."""
+    """The waits for a device of `kind`, and the files of their records; it is waited for as `device.lock` does."""
     problem, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), [], []
     candidates = find_candidates(problem.candidate_folders)
     for spin in SPINS[kind]:
         progress.note(f"waiting once, twice and three times for {spin} {'ns' if kind == 'cpu' else 'cycles'}")
-        sizes = {"SPIN": spin}
-        chosen = replace(problem, sizes=sizes, cpu_sizes=sizes)
+        chosen = replace(problem, sizes={"SPIN": spin}, cpu_sizes={"SPIN": spin})
         result = judge_all(RunRequest(chosen, candidates, device, settings, folder, wait_s=wait_s), progress)
         waits.append(Waits(spin, result.records))
         paths.append(result.csv_path)
@@ -102,8 +98,7 @@ def run_waits(
 
 def sentence(waits: Waits) -> str:
     """What came of one wait, in a line."""
-    title = f"waiting once, twice and three times for {waits.spin} " \
-            f"{'ns' if waits.kind == 'cpu' else 'cycles'}"
+    title = f"waiting once, twice and three times for {waits.spin} {'ns' if waits.kind == 'cpu' else 'cycles'}"
     if waits.step_us is None or waits.bent is None:
         failed = [each for each in waits.records if each.status is not Status.OK][:1]
         why = [f": {each.candidate} was {each.status.value}: {terminal.one_line(each.reason or '')}" for each in failed]
@@ -119,7 +114,7 @@ def _percent(share: float) -> str:
     return f"{'−' if share < 0 else '+'}{terminal.number_text(abs(100 * share), 2)} %"
 
 
-# How far the three clocks of a wait's calls lie apart: events, the profiler, and the judge's own. The waits are what has all
+# How far the three clocks of a wait's calls lie apart: events, the profiler, and the judge's own. The waits have all
 # three; eager against itself is what the other rows' harness steps are measured by, and is traced by nobody.
 
 
@@ -130,38 +125,28 @@ class Seen:
     record: Record
     clocks: ThreeClocks
 
-    @property
-    def title(self) -> str:
-        return f"{self.record.candidate} ({self.record.problem}, {self.record.sizes})"
-
 
 def clocks_of(records: Sequence[Record], csv_path: Path) -> list[Seen]:
     """The clocks of those of `records` that are ok, from the raw samples beside `csv_path`; not those of one clock."""
-    pairs = (
-        (record, ThreeClocks.in_samples(read_samples(csv_path, record)))
-        for record in records if record.status is Status.OK
-    )
-    return [
-        Seen(record, clocks) for record, clocks in pairs
-        if clocks is not None and (clocks.traced_us, clocks.wall_us) != (None, None)
-    ]
+    rows = [record for record in records if record.status is Status.OK]
+    pairs = [(record, ThreeClocks.in_samples(read_samples(csv_path, record))) for record in rows]
+    seen = [Seen(record, clocks) for record, clocks in pairs if clocks is not None]
+    return [each for each in seen if (each.clocks.traced_us, each.clocks.wall_us) != (None, None)]
 
 
 def clock_sentences(seen: Sequence[Seen]) -> list[str]:
     """How far the other clocks are from the events at most, and where that is further than chance takes them."""
-    parts = [
-        part for part in (
-            _furthest(seen, "the profiler's", lambda clocks: clocks.traced_us),
-            _furthest(seen, "the judge's own", lambda clocks: clocks.wall_us),
-        ) if part
-    ]
+    parts = list(filter(None, (
+        _furthest(seen, "the profiler's", lambda clocks: clocks.traced_us),
+        _furthest(seen, "the judge's own", lambda clocks: clocks.wall_us),
+    )))
     if not parts:
         return ["No call was seen by a second clock."]
-    apart = [
-        f"{each.title}: {disagreement}" for each in seen
-        if (disagreement := each.clocks.disagreement(limits_of(each.record.device_kind or "cpu")))
-    ]
-    return [f"Other clocks beside the events: {', '.join(parts)}.", *apart]
+    sentences = [f"Other clocks beside the events: {', '.join(parts)}."]
+    for record, clocks in ((each.record, each.clocks) for each in seen):
+        if disagreement := clocks.disagreement(limits_of(record.device_kind or "cpu")):
+            sentences.append(f"{record.candidate} ({record.problem}, {record.sizes}): {disagreement}")
+    return sentences
 
 
 def _furthest(seen: Sequence[Seen], whose: str, time_us: Callable[[ThreeClocks], float | None]) -> str | None:

@@ -1,8 +1,6 @@
-"""The catch matrix: for each case what the naive judge said, what the harness said, and which of the two was right.
-
-Cases, records and naive results go in, rows, sentences and a Markdown table come out. The matrix stays in the folder
-of results, and between markers of a page such as docs/design/adversarial.md. A run over part of the corpus adds to what
-its folder holds, so that a matrix can be made in several sittings.
+"""The catch matrix: for each case what the naive judge said, what the harness said, and which of the two was right. It
+stays in the folder of results, and between markers of a page such as docs/design/adversarial.md. A run over part of the
+corpus adds to what its folder holds, so that a matrix can be made in several sittings.
 """
 
 from __future__ import annotations
@@ -66,15 +64,13 @@ class NaiveResult:
         """Whether it took at its word what `fools` names; None for "nothing"."""
         if fools == "nothing":
             return None
-        if fools == "clock":
-            return self.correct is True and (self.speedup or 0.0) >= FASTER
-        return self.correct is True
+        return self.correct is True and (fools != "clock" or (self.speedup or 0.0) >= FASTER)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question. `lacks` says
-    of a module that its case needs why that does not work here.
+    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question.
+    `lacks` says of a module that its case needs why that does not work here.
     """
 
     group: str
@@ -125,8 +121,7 @@ def outcome_of(case: Case, record: Record | None) -> str:
     gained = case.fools == "clock" and passes and vouched_speedup(record.speedup, record.time_us, record.unvouched_us) >= GAINED
     as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds) and not gained
     lost = record.reason_code in (ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE)
-    waiting = record.status in WANT_ANOTHER_DEVICE and not lost
-    if waiting and not as_told:
+    if record.status in WANT_ANOTHER_DEVICE and not lost and not as_told:
         return NOT_RUN
     if record.status is Status.UNSURE and not as_told:
         return UNSURE
@@ -233,8 +228,7 @@ class Kept:
 
 
 def keep(rows: Sequence[Row], control: Record, out_dir: Path, *, whole: bool) -> Kept:
-    """Put `rows` into `out_dir`, beside those of earlier runs on this kind of device unless this one was `whole`.
-
+    """Put `rows` into `out_dir`, beside those of earlier runs on this kind of device unless this one was `whole`. The
     `control` is the record of eager in the same run; it names the device.
     """
     kind = control.device_kind or "cpu"
@@ -242,7 +236,8 @@ def keep(rows: Sequence[Row], control: Record, out_dir: Path, *, whole: bool) ->
     fresh = {row.name: row for row in rows}
     together = in_order((fresh if whole else {**_earlier(path), **fresh}).values())
     path.write_text(json.dumps([asdict(row) for row in together], indent=1), encoding="utf-8")
-    return Kept(kind, _title(control), together)
+    device = f"{control.device_name}{' (device=cpu)' if control.on_cpu else ''}"
+    return Kept(kind, f"### {device} · torch {control.torch} · {terminal.date_text(control.utc)}", together)
 
 
 def check_markers(path: Path) -> None:
@@ -279,8 +274,3 @@ def _earlier(path: Path) -> dict[str, Row]:
         return {body["name"]: Row(**body) for body in json.loads(path.read_text(encoding="utf-8"))}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
-
-
-def _title(control: Record) -> str:
-    device = f"{control.device_name}" + (" (device=cpu)" if control.on_cpu else "")
-    return f"### {device} · torch {control.torch} · {terminal.date_text(control.utc)}"

@@ -1,6 +1,5 @@
-"""Asking the naive judge: its process behind the sandbox, started again when a case has brought it down.
-
-The times and verdicts that come back are those of a judge that is there to be fooled; only the matrix shows them.
+"""Asking the naive judge: its process behind the sandbox, started again when a case has brought it down. The times and
+verdicts that come back are those of a judge that is there to be fooled; only the matrix shows them.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ _MOST_MS = 1e9
 _BROUGHT_DOWN = "brought the judge down"
 
 
-class NaiveJudge:
+class NaiveJudge(AbstractContextManager):
     """The naive judge of one device; use it in a `with`. `uuid` is the GPU's, None for a CPU."""
 
     def __init__(self, device_kind: str, uuid: str | None, toolkit: str | None = None) -> None:
@@ -41,9 +41,6 @@ class NaiveJudge:
         self._environment = scrubbed(os.environ, {"CUDA_VISIBLE_DEVICES": uuid or "", "PATH": programs, **home})
         self._child: Child | None = None
         self._folder = tempfile.mkdtemp(prefix="kernel-referee-naive-")
-
-    def __enter__(self) -> NaiveJudge:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._end()
@@ -60,7 +57,11 @@ class NaiveJudge:
         }
         try:
             if self._child is None:
-                self._child = self._start()
+                self._child = spawn(
+                    "harness.selftest.naive_server", environment=self._environment, repository=REPOSITORY,
+                    private=Path(tempfile.mkdtemp(prefix="process-", dir=self._folder)),
+                    limits=replace(default_limits(), own_scratch=False),  # cases of any place are yet to come
+                )
             self._child.channel.send(request, _GRACE_S)
             reply = self._child.channel.receive(2 * _GRACE_S + limit_s)
         except WireError:
@@ -68,13 +69,6 @@ class NaiveJudge:
             self._end()
             return NaiveResult(end=_BROUGHT_DOWN if death == "still running" else f"{_BROUGHT_DOWN}: {death}")
         return result_of(reply)
-
-    def _start(self) -> Child:
-        private = Path(tempfile.mkdtemp(prefix="process-", dir=self._folder))
-        return spawn(
-            "harness.selftest.naive_server", environment=self._environment, private=private, repository=REPOSITORY,
-            limits=replace(default_limits(), own_scratch=False),  # cases of any place are yet to come
-        )
 
     def _end(self) -> None:
         if self._child is not None:
@@ -85,12 +79,10 @@ class NaiveJudge:
 def result_of(reply: Mapping[str, Any]) -> NaiveResult:
     """The reply of the process as a result; what a case may have forged in it is taken at its word or dropped."""
     answer = reply.get("answer") if isinstance(reply.get("answer"), dict) else {}
-    milliseconds, eager_ms = (_milliseconds(answer.get(name)) for name in ("ms", "eager_ms"))
-    raised = str(answer.get("raised") or "")[:60]
-    message = str(answer.get("said") or "")[:200]
+    correct = answer.get("correct") if isinstance(answer.get("correct"), bool) else None
     return NaiveResult(
-        correct=answer.get("correct") if isinstance(answer.get("correct"), bool) else None, ms=milliseconds,
-        eager_ms=eager_ms, raised=raised, said=message, end=str(reply.get("end") or "")[:60],
+        correct, _milliseconds(answer.get("ms")), _milliseconds(answer.get("eager_ms")),
+        str(answer.get("raised") or "")[:60], str(answer.get("said") or "")[:200], str(reply.get("end") or "")[:60],
     )
 
 

@@ -1,7 +1,6 @@
-"""The loop that circulates for judging kernels, kept to show what it takes for true.
-
-Nothing in the harness decides anything by it, and only `naive_server` imports it: one seed, one set of inputs, allclose
-at 1e-2, events around calls in the candidate's own process, the expected output a variable in the caller's frame.
+"""The loop that circulates for judging kernels, kept to show what it takes for true: one seed, one set of inputs,
+allclose at 1e-2, events around calls in the candidate's own process, the expected output a variable in the caller's
+frame. Nothing in the harness decides anything by it, and only `naive_server` imports it.
 """
 
 from __future__ import annotations

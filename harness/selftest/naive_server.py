@@ -1,7 +1,6 @@
-"""``python -m harness.selftest.naive_server FD``: a process that has imported torch, and forks a child for each case.
-
-A case then costs about a second, and what it breaks is its own child, which is killed with all that it started. The
-child runs `naive_loop`; what its answer is worth is left to `matrix`.
+"""``python -m harness.selftest.naive_server FD``: a process that has imported torch, and forks a child for each case. A
+case then costs about a second, and what it breaks is its own child, which is killed with all that it started. The child
+runs `naive_loop`; what its answer is worth is left to `matrix`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from harness.protocol.frames import Channel
@@ -100,20 +100,16 @@ def _listen(child: int, reading: int, limit_s: float) -> tuple[bytes, int | None
 
 def _end_everything(child: int) -> None:
     """Kill what the case has left: its group, and every process that has come to this one for want of a parent."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     deadline = time.monotonic() + _END_S
     while (left := processes.descendants(os.getpid())) and time.monotonic() < deadline:
         for pid in left:
             processes.kill(pid)
         time.sleep(0.001)
-    try:
+    with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:
-        pass
 
 
 def _parsed(reply: bytes) -> dict[str, Any] | None:

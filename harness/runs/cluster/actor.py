@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import queue
 import shutil
 import socket
@@ -53,10 +52,7 @@ class RefereeActor:
 
     def open(self) -> str:
         """Return what is here, as JSON: which version of this software, and which process."""
-        return json.dumps({
-            "version": __version__, "hash": harness_hash(), "pid": self._referee.pid, "host": platform.node(),
-            "gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        })
+        return json.dumps({"version": __version__, "hash": harness_hash(), "pid": self._referee.pid})
 
     def hear(self, timeout_s: float) -> list[str]:
         """Return what the judge has said since, each as JSON; wait for it up to `timeout_s`."""

@@ -1,7 +1,7 @@
 """Problems, candidates, settings, builds and what a run says to a judge, as text, and what a node makes of it again.
 
 What crosses between machines is JSON, and bytes of compiled extensions whose digests the JSON has. A `Shelf` writes
-files where a node needs them, each candidate in a folder of its own. The words are those of `runs.fleet.executors`. A job of
+files where a node needs them, each candidate in a folder of its own. The words are those of `runs.fleet`. A job of
 `Referees` has a form of its own, with everything that it needs in it. Builds travel beside the text, by number.
 """
 

@@ -1,7 +1,6 @@
-"""One judge of several: a process of its own, with one GPU, an interpreter and a device run to itself.
-
-It asks the parent for entry after entry and sends each record back; what a candidate does to it costs the entry that
-it had in hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
+"""One judge of several: a process with one GPU and a device run to itself. It asks the parent for entry after entry and
+sends each record back; what a candidate does to it costs the entry that it had in hand. Both ends are trusted, so
+objects go over the pipe; records go as the plain values of the results.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from harness.sandbox.prestart import prestart, uncollected
 @dataclass(frozen=True)
 class Assignment:
     """What all judges of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
-    it holds the device's lock itself, and `is_remote` where its machine is another: it cannot tell of this one's sandbox.
+    it holds the device's lock itself, and `is_remote` where it is on another machine: it cannot tell of this sandbox.
     """
 
     problem: Problem
@@ -48,8 +47,8 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A job with its entries, candidates or the names of baselines, and those that are to be started long before their turn;
-    the builds that it needs by the file of the candidate; and whether no compiler runs any more.
+    """A job with its entries, candidates or the names of baselines, and those that are to be started long before their
+    turn; the builds that it needs by the file of the candidate; and whether no compiler runs any more.
     """
 
     job: Job
@@ -97,19 +96,8 @@ class DeliveredBuilds:
         """The queue is the parent's."""
 
 
-class _PipeToParent:
-    """The pipe to the parent in the place of a run's files."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-
-    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
-        self._pipe.send(("record", record.to_json(), jsonable(samples or {})))
-        return None
-
-
 class PipedProgress(Progress):
-    """Progress that the parent tells, with the device's name before it."""
+    """Progress that the parent tells, with the device's name before it; and it stands in the place of a run's files."""
 
     def __init__(self, pipe: Connection) -> None:
         super().__init__(sys.stderr)
@@ -123,6 +111,10 @@ class PipedProgress(Progress):
 
     def note(self, text: str) -> None:
         self._pipe.send(("note", text))
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> None:
+        """Have the parent write a record down."""
+        self._pipe.send(("record", record.to_json(), jsonable(samples or {})))
 
 
 def main(descriptor: int) -> None:
@@ -158,7 +150,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     lock = nullcontext() if assigned.has_lock else alone_on(backend, progress, assigned.wait_s)
     with build_pool, lock:
         device_run = DeviceRun(
-            problem, settings, backend, build_pool, _PipeToParent(pipe), progress, assigned.utc, examiner, assigned.command,
+            problem, settings, backend, build_pool, progress, progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
         device_run.judge_each(_asked_for(pipe, builds, device_run))
@@ -167,9 +159,8 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
 def _asked_for(
     pipe: Connection, builds: DeliveredBuilds, device_run: Any
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
-    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
-
-    One that was named before is the same object when its turn comes: its worker has been started by it.
+    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known. One that was
+    named before is the same object when its turn comes: its worker has been started by it.
     """
     known: dict[int, Baseline | Candidate] = {}
     while True:

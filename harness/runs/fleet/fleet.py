@@ -1,27 +1,32 @@
-"""A run on several devices: starts a judge on each, builds once, shares out the entries, gathers the records.
-
-Devices of one model, with one PyTorch and CUDA, are one team, with one file of results and one table. Which entry goes
-where is `judge.work_queue`'s.
+"""A run on several devices: starts a judge on each, builds once, shares out the entries, gathers the records. Devices
+of one model, with one PyTorch and CUDA, are one team, with one file of results and one table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Collection, Hashable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any
 
+from harness.build.cache import Cache
 from harness.device.identity import DeviceIdentity
 from harness.device.lock import DeviceLock
+from harness.judge.build_pool import Builds, queue_for, sound_of, toolchain_for
 from harness.judge.run import RunRequest, RunResult, note_no_sandbox, run as run_on_one
 from harness.model.errors import DeviceBusy, HarnessError, InputError
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
 from harness.results.writer import utc_now
 from harness.runs.fleet.device_judge import Assignment
-from harness.runs.fleet.executors import LocalExecutors, Executors
 from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
 from harness.runs.fleet.team import Team, team_of, unlike
+from harness.sandbox.sandbox_choice import strongest_sandbox
+
+if TYPE_CHECKING:
+    from harness.runs.cluster.ray_executors import RayExecutors
 
 _POLL_S = 0.05  # for builds that have become ready
 
@@ -29,10 +34,9 @@ _POLL_S = 0.05  # for builds that have become ready
 def run(
     request: RunRequest, devices: Sequence[str], progress: Progress, early: Sequence[JudgeProcess] = ()
 ) -> list[RunResult]:
-    """Judge everything that `request` names on `devices`; a result for each model among them.
-
-    Of the judges that were started `early` those that fit are used; they are the caller's to end. Raises HarnessError
-    for what is the user's or the machine's fault.
+    """Judge everything that `request` names on `devices`; a result for each model among them. Of the judges that were
+    started `early` those that fit are used; they are the caller's to end. Raises HarnessError for what is the user's or
+    the machine's fault.
     """
     if len(devices) == 1:
         return [run_on_one(replace(request, device=devices[0]), progress)]
@@ -47,10 +51,83 @@ def run(
         return Fleet(request, places, progress, stack).run()
 
 
+class LocalExecutors:
+    """Where a run's judges are, in processes of this machine; `RayExecutors` stand in their place on others.
+
+    A run knows them by numbers. What it says to one is an `Assignment`, then a `Delivery` for each entry, "quiet" where
+    it asked for that, and None at the end; what it hears are tuples whose first word says what they are. They
+    `share_cpu` where every "cpu" among them is this machine's. `expects_more` says whether one is on its way without
+    which the run could not begin or go on, `expects_model` whether the first of some model is.
+    """
+
+    share_cpu = True
+    expects_more = expects_model = False
+
+    def __init__(self, judges: Sequence[JudgeProcess]) -> None:
+        self._judges = dict(enumerate(judges))
+        names = [each.device for each in judges]
+        is_clear = len(set(names)) == len(names)
+        self._labels = {number: name if is_clear else f"{name}#{number}" for number, name in enumerate(names)}
+        self._new = deque(self._judges)
+
+    @property
+    def open(self) -> Collection[int]:
+        """The numbers of those that can be spoken to."""
+        return self._judges.keys()
+
+    def label(self, number: int) -> str:
+        """Return what the place is called in what is told of it: its device, with a number if that was named twice."""
+        return self._labels[number]
+
+    def device_inside(self, number: int) -> str:
+        """Return what the judge there calls its device: "cpu" or "cuda:0"."""
+        return self._judges[number].device_inside
+
+    def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
+        """Return what was said since, waiting for it up to `timeout_s`. The first of a place is ("here",), the last of
+        one that ended ("gone", how). Where a `Delivery` did not arrive with its builds, ("unsent", why). Of number -1,
+        for the user, are ("told", text), and ("fault", text) of what could not be used.
+        """
+        if self._new:
+            return [(self._new.popleft(), ("here",))]
+        pipes = {judge.pipe: number for number, judge in self._judges.items()}
+        return [(pipes[pipe], self._said(pipes[pipe])) for pipe in wait(list(pipes), timeout_s)]
+
+    def _said(self, number: int) -> tuple[Any, ...]:
+        try:
+            return self._judges[number].pipe.recv()
+        except (EOFError, OSError):
+            return "gone", self._judges[number].how_it_ended()
+
+    def send(self, number: int, message: Any) -> None:
+        """Say something to one; nothing happens where it has ended, which is heard next."""
+        with suppress(OSError):
+            self._judges[number].pipe.send(message)
+
+    def interrupt(self, number: int) -> None:
+        """Have it put its workers away and end, whatever it is doing."""
+        self._judges[number].interrupt()
+
+    def end(self, number: int) -> None:
+        """Wait some seconds for its end, then make one; it is `open` no more."""
+        self._judges.pop(number).end()
+
+    def end_all(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            self.end(number)
+
+    def builds(self, request: RunRequest, number: int, device: DeviceIdentity) -> Builds:
+        """Return the builds of the candidates for devices like that of the place `number`, which are begun at once."""
+        sound, toolchain = sound_of(request.problem, request.candidates), toolchain_for(device.sm, request.archs)
+        return queue_for(request.problem, sound, toolchain, request.settings, device, Cache(), strongest_sandbox())
+
+
 class Fleet:
     """The parent of one run's judges, which are at `places` and known by their numbers there."""
 
-    def __init__(self, request: RunRequest, places: Executors, progress: Progress, stack: ExitStack) -> None:
+    def __init__(
+        self, request: RunRequest, places: LocalExecutors | RayExecutors, progress: Progress, stack: ExitStack
+    ) -> None:
         self._request, self._places, self._progress, self._stack = request, places, progress, stack
         self._utc = utc_now()
         self._teams: dict[Hashable, Team] = {}
@@ -81,20 +158,11 @@ class Fleet:
             team.give_up(self._faults)
         return [team.finish(self._progress) for team in teams]
 
-    def _assignment(self, number: int) -> Assignment:
-        asked, device, has_lock = self._request, self._places.device_inside(number), self._has_lock(number)
-        return Assignment(
-            asked.problem, asked.settings, device, self._utc, asked.command, asked.sanitize, asked.archs, asked.extras,
-            asked.wait_s, has_lock, is_remote=not self._places.share_cpu,
-        )
-
     def _all_is_judged(self) -> bool:
         # A model's only device may still be on its way.
-        joined = all(number in self._team_of for number in self._places.open) and not self._places.expects_model
-        more = self._places.expects_more  # whoever has lost its devices may have one again
-        return joined and bool(self._teams) and all(
-            team.is_over or not (team.judges or more) for team in self._teams.values()
-        )
+        joined = self._team_of.keys() >= set(self._places.open) and not self._places.expects_model
+        more, teams = self._places.expects_more, self._teams.values()  # whoever has lost its devices may have one again
+        return joined and bool(teams) and all(team.is_over or not (team.judges or more) for team in teams)
 
     def _take(self, number: int, kind: str, *payload: Any) -> None:
         if kind in ("told", "fault"):
@@ -105,7 +173,11 @@ class Fleet:
             return  # what it said before it was given up
         label = self._places.label(number)
         if kind == "here":
-            self._places.send(number, self._assignment(number))
+            asked, device, has_lock = self._request, self._places.device_inside(number), self._has_lock(number)
+            self._places.send(number, Assignment(
+                asked.problem, asked.settings, device, self._utc, asked.command, asked.sanitize, asked.archs,
+                asked.extras, asked.wait_s, has_lock, is_remote=not self._places.share_cpu,
+            ))
         elif kind == "gone":
             self._lose(number, HarnessError(f"the judge on {label} {payload[0]}"))
         elif kind == "device":
@@ -116,8 +188,7 @@ class Fleet:
             self._progress.note(f"{label}: {payload[0]}")
         elif kind == "record":
             record = Record(**payload[0])
-            trouble = self._team_of[number].add(number, record, payload[1])
-            if trouble:
+            if trouble := self._team_of[number].add(number, record, payload[1]):
                 self._progress.note(trouble)
             self._progress.done(record, label)
         elif kind == "free":
@@ -145,12 +216,10 @@ class Fleet:
 
     def _answer(self, number: int) -> None:
         """Give a judge that waits its next entry, as soon as one is ready."""
-        team, lost = self._team_of[number], self._waiting[number]
+        lost = self._waiting[number]
         if lost:
             self._lose(number, HarnessError(f"{self._places.label(number)} judges nothing more: {lost}"))
-            return
-        delivery = team.next(number)
-        if delivery is not None:
+        elif (delivery := self._team_of[number].next(number)) is not None:
             del self._waiting[number]
             self._places.send(number, delivery)
 

@@ -42,16 +42,12 @@ class JudgeProcess:
     ) -> None:
         self.device = device
         near, far = socket.socketpair()
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno()), program,
-                 *([] if folder is None else [str(folder)])],
-                stdin=subprocess.DEVNULL, env={**os.environ, **visible_alone(device, os.environ)},
-                pass_fds=(far.fileno(),),
-                start_new_session=True,  # Ctrl-C is the parent's, who passes it on once
+        places = [REPOSITORY, SHIPPED, far.fileno(), program, *([] if folder is None else [folder])]
+        with far:
+            self._process = subprocess.Popen(  # in a new session: Ctrl-C is the parent's, who passes it on once
+                [sys.executable, "-c", _PROGRAM, *map(str, places)], stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **visible_alone(device, os.environ)}, pass_fds=(far.fileno(),),
             )
-        finally:
-            far.close()
         self.pipe = Connection(near.detach())
 
     @property
@@ -93,7 +89,7 @@ def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]
 
 @contextmanager
 def errors_sent(pipe: Connection) -> Iterator[None]:
-    """Send what a judge's process ends with to its parent, for `error_of`; end in silence where the parent has ended."""
+    """Send what a judge's process ends with to its parent, for `error_of`; end in silence where that has ended."""
     try:
         yield
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
@@ -127,7 +123,6 @@ def started(devices: Sequence[str]) -> Iterator[list[JudgeProcess]]:
 
 def likely_devices(names: Sequence[str]) -> tuple[str, ...]:
     """What `--devices` will turn out to mean, without the seconds that asking PyTorch takes; () where one cannot tell.
-
     Whoever starts judges on these looks at `device.choice.devices_of` before they are used.
     """
     devices = tuple(f"cuda:{index}" for index in range(visible_gpus())) if tuple(names) == ("all",) else tuple(names)

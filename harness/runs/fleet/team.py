@@ -1,17 +1,16 @@
-"""The devices of one team in a run, of one model, PyTorch and CUDA: their builds, the entries still to be judged, and
-their one file of results.
-"""
+"""The devices of one team in a run, of one model, PyTorch and CUDA: their builds, entries to judge, and results."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import Builds
 from harness.judge.run import RunRequest, RunResult, ranked
-from harness.judge.work_queue import Job, WorkQueue
+from harness.judge.work_queue import WorkQueue
 from harness.judge.worker_prestart import is_slow_to_start
 from harness.model.baselines import BASELINES, Baseline, baselines_for
 from harness.model.candidate import Candidate
@@ -24,12 +23,8 @@ from harness.results.writer import RunFiles, device_slug
 from harness.runs.fleet.device_judge import Delivery
 
 # What was measured of a device at some time and says nothing of a row that was not.
-_OF_THE_MOMENT = (
-    "sm_mhz", "mem_mhz", "watts", "celsius", "throttle", "other_processes", "canary_gbps", "canary_tflops",
-)
-
-# Of what is left so many are looked at for one that is ready: builds are begun in this order.
-_REACH = 256
+_OF_THE_MOMENT = "sm_mhz mem_mhz watts celsius throttle other_processes canary_gbps canary_tflops".split()
+_REACH = 256  # of what is left so many are looked at for one that is ready: builds are begun in this order
 
 
 def second_try(why: str) -> str:
@@ -52,16 +47,14 @@ def unlike(device: DeviceIdentity, others: Iterable[DeviceIdentity]) -> str | No
     alike = [each for each in others if (each.kind, each.name) == (device.kind, device.name)]
     differences = []
     for name in ("driver", "torch", "cuda"):
-        own, versions = getattr(device, name), {getattr(each, name) for each in alike}
-        if versions - {own}:
-            differences.append(f"{name} {own} where another {device.name} has {', '.join(sorted(map(str, versions - {own})))}")
+        own = getattr(device, name)
+        if versions := {getattr(each, name) for each in alike} - {own}:
+            differences.append(f"{name} {own} where another {device.name} has {', '.join(sorted(map(str, versions)))}")
     return "; ".join(differences) or None
 
 
-class Team:
-    """Judges that are known by their numbers, and the `builds` of their candidates, which are its own from now on; use
-    it in a `with`.
-    """
+class Team(AbstractContextManager):
+    """Judges known by their numbers, and the `builds` of their candidates, its own from now on; use it in a `with`."""
 
     def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str, builds: Builds) -> None:
         self._request, self._limits = request, limits_of(device.kind)
@@ -79,9 +72,6 @@ class Team:
         self._starter: int | None = None  # the judge that starts early what takes seconds to start, and judges it last
         self._by_name = {each.name: each for each in request.candidates}
         self._builds = builds
-
-    def __enter__(self) -> Team:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._builds.close()
@@ -118,16 +108,21 @@ class Team:
             return None  # each judge judges it after its control, and holds all else against it
         if self._starter not in self._queue.judges:
             self._starter = number
-        job = self._queue.next(
-            number, lambda place: self._is_ready(place) and (self._comes_now(number) or not self._is_slow(place)),
-            time.monotonic(), can_wait=self._is_slow,
-        )
+
+        def is_due(place: int) -> bool:
+            # What is slow to start comes once all is built: a build that ends meanwhile would wait for it.
+            is_its_turn = not self._is_slow(place) or (number == self._starter and self._builds.is_idle)
+            return is_its_turn and self._is_ready(place)
+
+        job = self._queue.next(number, is_due, time.monotonic(), can_wait=self._is_slow)
         if job is None:
             return None
         early = filter(self._is_slow, self._queue.left) if number == self._starter else ()
         entries = {place: self._entries[place] for place in (job.entry, job.following, *early) if place is not None}
         named = {place: each if isinstance(each, Candidate) else each.name for place, each in entries.items()}
-        return Delivery(job, named, self._builds_for(job), self._builds.is_idle)
+        wanted = [*(self._entries[place] for place in (job.entry, job.following) if place is not None), own]
+        sound = [each for each in wanted if isinstance(each, Candidate) and each.fault is None]
+        return Delivery(job, named, {each.path: self._builds.result(each) for each in sound}, self._builds.is_idle)
 
     def add(self, number: int, record: Record, samples: Mapping[str, Any]) -> str | None:
         """Write a record down; its build is needed no more. Returns None, or one sentence when the disk refused."""
@@ -143,14 +138,11 @@ class Team:
         return self._files.append(record, samples)
 
     def lose(self, number: int, why: str) -> Record | None:
-        """A judge is gone. What it had in hand is judged again elsewhere; returns its row where that was done already."""
+        """A judge is gone. What it had in hand is judged again elsewhere; returns its row where that has been done."""
         return self._tried(self._queue.lose(number), number, why)
 
     def unsent(self, number: int, why: str) -> list[Record]:
-        """What a judge was given did not arrive, since a build is gone: all of them are made again.
-
-        Returns the rows of those to which that has happened before.
-        """
+        """What a judge was given is made again, since a build is gone; returns the rows of what that befell before."""
         entries = self._queue.take_back(number)
         for each in (*map(self._entries.__getitem__, entries), self._request.problem.baseline):
             if isinstance(each, Candidate):
@@ -177,24 +169,12 @@ class Team:
         """Rank what there is."""
         return ranked(self._files, self._request.problem, progress)
 
-    def _comes_now(self, number: int) -> bool:
-        """Whether the judge may begin what is slow to start: a build that ends meanwhile would wait for it."""
-        return number == self._starter and self._builds.is_idle
-
     def _is_slow(self, place: int) -> bool:
         return is_slow_to_start(self._entries[place])
 
     def _is_ready(self, place: int) -> bool:
         entry = self._entries[place]
         return not isinstance(entry, Candidate) or entry.fault is not None or self._builds.is_ready(entry)
-
-    def _builds_for(self, job: Job) -> dict[Any, Any]:
-        wanted = [self._entries[place] for place in (job.entry, job.following) if place is not None]
-        wanted.append(self._request.problem.baseline)
-        return {
-            each.path: self._builds.result(each)
-            for each in wanted if isinstance(each, Candidate) and each.fault is None
-        }
 
     def _lost(self, place: int, why: str, uuid: str | None) -> Record | None:
         """The row of an entry whose device is gone; what all rows of this model share is from another's row."""

@@ -1,5 +1,5 @@
 """Child processes for the problems of a suite, so that a reference that crashes, fills the memory or changes torch's
-defaults costs its own problem: a new one follows. The parent never imports torch, which makes forking it sound and cheap.
+defaults costs its own problem: a new one follows. The parent never imports torch: forking it is sound and cheap.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from harness.model.errors import HarnessError, NothingToRun
 from harness.report.progress import open_progress
 from harness.sandbox.prestart import prestart
 
-
 Work = Callable[[], Any]
-
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -70,7 +68,8 @@ class WarmChild:
     """A child that judges problem after problem on one `device`: PyTorch, the device and its kernels stay warm.
 
     What a problem leaves changed in the process (a default of PyTorch's, say) ends it with that problem, as every error
-    does. `label` names the device in what is told meanwhile, where other children tell of theirs. `pipe` is there as a `Child`'s is; the answer of each problem is waited for before the next is asked.
+    does. `label` names the device in what is told meanwhile, where other children tell of theirs. `pipe` is as a
+    `Child`'s; the answer of each problem is waited for before the next is asked.
     """
 
     def __init__(self, device: str, *, silent: bool, label: str | None = None) -> None:
@@ -87,9 +86,8 @@ class WarmChild:
         if self._child is None:
             context = multiprocessing.get_context("fork")
             receiver, self._asks = context.Pipe(duplex=False)
-            self._child = Child(
-                _judging_all((receiver, self._asks), self._device, silent=self._silent, label=self._label), goes_on=True
-            )
+            work = _judging_all((receiver, self._asks), self._device, silent=self._silent, label=self._label)
+            self._child = Child(work, goes_on=True)
             receiver.close()
         self._asks.send(asked)
 
@@ -121,9 +119,7 @@ class WarmChild:
 def _judging_all(
     pipe: tuple[Connection, Connection], device: str, *, silent: bool, label: str | None
 ) -> Callable[[], Iterator[tuple[list[str], str | None, bool]]]:
-    """The work of a `WarmChild`: for each thing that it is asked the paths or what was wrong, and whether it goes on; until it
-    is asked for nothing.
-    """
+    """The work of a `WarmChild`, until asked for nothing: for each thing paths or a fault, and whether it goes on."""
     asks, parents_end = pipe
 
     def carry_out() -> Iterator[tuple[list[str], str | None, bool]]:
@@ -132,8 +128,8 @@ def _judging_all(
         from harness.device.choice import open_backend
         from harness.judge.run import RunRequest, run  # imports torch
 
-        backend, before = None, torch_defaults()
-        while True:
+        backend, before, goes_on = None, torch_defaults(), True
+        while goes_on:
             try:
                 asked = asks.recv()
             except EOFError:
@@ -153,8 +149,6 @@ def _judging_all(
                     fault = str(error)
             goes_on = torch_defaults() == before
             yield paths, fault, goes_on
-            if not goes_on:
-                return
 
     return carry_out
 
@@ -174,10 +168,7 @@ def torch_defaults() -> tuple[Any, ...]:
 
 
 def in_child(work: Work) -> Any:
-    """What `work` returns, a plain value, when called in a forked child.
-
-    Raises NothingToRun where the child did, ChildFailed for every other end.
-    """
+    """What `work`, called in a forked child, returns: a plain value. Raises as `Child.answer`."""
     return Child(work, daemon=True).answer()
 
 
@@ -192,9 +183,7 @@ class Child:
         self.pipe, sender = context.Pipe(duplex=False)
         sys.stdout.flush()
         sys.stderr.flush()
-        self._process = context.Process(
-            target=_answer_each if goes_on else _answer, args=(work, sender), daemon=daemon
-        )
+        self._process = context.Process(target=_answer, args=(work, sender, goes_on), daemon=daemon)
         # A signal that comes before the child knows what to do about it waits until it does.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
@@ -221,10 +210,8 @@ class Child:
             return payload
         self.pipe.close()
         self._process.join()
-        if kind == "nothing":
-            raise NothingToRun(payload)
-        if kind == "failed":
-            raise ChildFailed(payload)
+        if kind != "done":
+            raise (NothingToRun if kind == "nothing" else ChildFailed)(payload)
         return payload
 
     def interrupt(self) -> None:
@@ -234,15 +221,8 @@ class Child:
         self._process.join(60)
 
 
-def _answer(work: Callable[[], Any], sender: Connection) -> None:
-    def answers() -> Iterator[Any]:
-        yield work()
-
-    _answer_each(answers, sender)
-
-
-def _answer_each(work: Callable[[], Iterator[Any]], sender: Connection) -> None:
-    """Send each answer of `work`, and after it how it ended, if that was not well."""
+def _answer(work: Work, sender: Connection, goes_on: bool) -> None:
+    """Send the answer of `work`, or each that it yields where it `goes_on`, and after it how it ended, if not well."""
     def interrupted(*_: object) -> None:
         for each in _ENDING:  # once is enough: what follows puts things away
             signal.signal(each, signal.SIG_IGN)
@@ -252,7 +232,7 @@ def _answer_each(work: Callable[[], Iterator[Any]], sender: Connection) -> None:
         signal.signal(each, interrupted)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-        for answer in work():
+        for answer in work() if goes_on else [work()]:
             sender.send(("done", answer))
     except NothingToRun as error:
         sender.send(("nothing", str(error)))

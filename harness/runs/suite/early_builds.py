@@ -1,7 +1,6 @@
-"""Builds of the problems that a suite comes to later, on half of the cores, while earlier ones are timed on a GPU.
-
-The builds go to the cache, where each problem's own queue finds them by content. A child makes them, so that the process
-that shows the suite never imports PyTorch. Two queues that want one build wait for each other at the cache's lock.
+"""Builds of the problems that a suite comes to later, on half of the cores, while earlier ones are timed on a GPU. They
+go to the cache, where each problem's own queue finds them by content. A child makes them, so that the process that
+shows the suite never imports PyTorch. Two queues that want one build wait for each other at the cache's lock.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 
 from harness.device.identity import DeviceIdentity
 from harness.model.candidate import Candidate
@@ -24,9 +22,7 @@ from harness.runs.suite.children import Child, in_child
 from harness.sandbox.prestart import prestart
 
 Wanted = Sequence[tuple[Problem, Sequence[Candidate]]]
-
-# So many problems for each builder are looked at ahead: enough that none waits for the next problem's file to be read.
-_PROBLEMS_AHEAD = 2
+_PROBLEMS_AHEAD = 2  # for each builder: enough that none waits for the next problem's file to be read
 
 
 @contextmanager
@@ -37,12 +33,17 @@ def building_ahead(wanted: Wanted, device: str, settings: Settings) -> Iterator[
         return
     lifeline, parents_end = get_context("fork").Pipe(duplex=False)
 
+    def end_with_parent() -> None:  # as Ctrl-C does: the other end is closed, or has gone with it
+        with suppress(EOFError, OSError):
+            lifeline.recv()
+        os.kill(os.getpid(), signal.SIGTERM)
+
     def work() -> None:
         parents_end.close()
         identity = in_child(lambda: _gpu(device))
         if identity is not None:
             prestart()
-            _end_with(lifeline)  # a thread, before which everything was forked
+            threading.Thread(target=end_with_parent, daemon=True).start()  # everything was forked before
             build_in_order(wanted, identity, settings)
 
     child = Child(work)
@@ -89,13 +90,3 @@ def _gpu(device: str) -> DeviceIdentity | None:
     with suppress(Exception):
         return open_backend(device).identity
     return None
-
-
-def _end_with(lifeline: Connection) -> None:
-    """End this process as Ctrl-C does once the other end of `lifeline` is closed: its parent has gone."""
-    def watch() -> None:
-        with suppress(EOFError, OSError):
-            lifeline.recv()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()

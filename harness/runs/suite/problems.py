@@ -1,5 +1,4 @@
-"""The problem files that a person means by files, folders and globs, loaded one by one: a bad one costs its line. And
-whose candidate a file is, by its name.
+"""The problem files that a person means by files, folders and globs, and whose candidate a file is, by its name.
 
 Three ways to name candidates may stand beside each other: a folder for each problem (`15_x/anything.py`), the problem's
 name in front (`15_x.py`, `15_x_mine.py`), and KernelBench's own names for what a model wrote
@@ -43,10 +42,8 @@ def is_suite(paths: Iterable[Path]) -> bool:
 
 
 def problem_paths(words: Iterable[Path]) -> list[Path]:
-    """The problem files in the order of their names, numbers as numbers (2_x before 10_x), each once.
-
-    A folder stands for the YAML files in it, or where there are none for its .py files. Raises InputError for a word
-    that means nothing.
+    """The problem files in the order of their names, numbers as numbers (2_x before 10_x), each once. A folder stands
+    for its YAML files, or where there are none for its .py files. Raises InputError for a word that means nothing.
     """
     paths: dict[Path, Path] = {}
     for word in words:
@@ -60,9 +57,7 @@ def load_all(
     baselines: str | None = None, baseline: Path | None = None,
 ) -> list[Loaded]:
     """Every file as a problem, in another `mode`, at other `sizes`, with other `baselines` and over a `baseline` where
-    those are given.
-
-    What cannot be loaded, and a second problem of one name, has its fault instead.
+    those are given. What cannot be loaded, and a second problem of one name, has its fault instead.
     """
     loaded: list[Loaded] = []
     taken: dict[str, Path] = {}
@@ -74,9 +69,8 @@ def load_all(
             loaded.append(Loaded(path, None, str(error)))
             continue
         if problem.name in taken:
-            fault = f"{shown(path)}: {shown(taken[problem.name])} has the same name, and their results would be " \
-                    "mixed. Run it by itself with another --out"
-            loaded.append(Loaded(path, None, fault))
+            why = f"{shown(taken[problem.name])} has the same name, and their results would be mixed"
+            loaded.append(Loaded(path, None, f"{shown(path)}: {why}. Run it by itself with another --out"))
         else:
             taken[problem.name] = path
             loaded.append(Loaded(path, problem))

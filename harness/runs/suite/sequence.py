@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from harness.device.choice import ray_words
 from harness.device.identity import DeviceIdentity
@@ -25,20 +26,10 @@ from harness.runs.suite import children
 from harness.runs.suite.problems import Loaded, is_suite
 from harness.runs.suite.summary import Outcome
 
+if TYPE_CHECKING:
+    from harness.runs.cluster.run import ClusterJudges
 
-class Judges(Protocol):
-    """What judges problem after problem, as `children.WarmChild` does."""
-
-    @property
-    def pipe(self) -> Any: ...
-
-    def ask(self, asked: Mapping[str, Any]) -> None: ...
-
-    def answer(self) -> list[str]: ...
-
-    def interrupt(self) -> None: ...
-
-    def close(self) -> None: ...
+    Judges = children.WarmChild | ClusterJudges
 
 
 @dataclass(frozen=True)
@@ -60,10 +51,8 @@ class Suite:
         left = [each for each in candidates if each.name not in kept]
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
-            "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
-            "wait_s": options.wait,
-            "kept": tuple(each for rows in kept.values() for each in rows),
-            "command": _command(problem, candidates, options),
+            "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options), "wait_s": options.wait,
+            "kept": tuple(itertools.chain(*kept.values())), "command": _command(problem, candidates, options),
         })
         sources = {each.csv_path for rows in kept.values() for each in rows}
         if not left and len(sources) == 1:
@@ -82,7 +71,7 @@ class _Asked:
     fields: Mapping[str, Any]
 
     def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
-        """What became of it, from the files that were written, with the rows kept of devices that have none of these."""
+        """What became of it, from the files that were written, with the rows kept of devices that have none of them."""
         names = {each.name for each in self.candidates}
         records = [record for path in csv_paths for record in read_records(path)
                    if record.role == "baseline" or record.candidate in names]
@@ -96,11 +85,8 @@ def each_judged(
     loaded: Sequence[Loaded], chosen: Mapping[Path, list[Candidate]], suite: Suite, devices: Sequence[str],
     tell: Callable[[str], None], elsewhere: Sequence[Judges] = (),
 ) -> Iterator[Outcome]:
-    """The outcomes as they come: a problem on each device at a time, or each problem on all where there are fewer.
-
-    Where problems are judged `elsewhere`, one on each of these at a time instead.
-
-    Nothing here ends the suite but the user, and a machine that has no such device.
+    """The outcomes as they come: a problem on each device, or on each judge `elsewhere`, at a time; each problem on all
+    devices where there are fewer. Nothing here ends the suite but the user, and a machine that has no such device.
     """
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
@@ -120,11 +106,9 @@ def each_judged(
                     yield asked
                     continue
                 place = free.popleft()
-                if place is None:
-                    child = children.Child(children.judging(asked.fields, devices, silent=silent))
-                else:
-                    child = place
-                    child.ask(asked.fields)
+                child = place or children.Child(children.judging(asked.fields, devices, silent=silent))
+                if place is not None:
+                    place.ask(asked.fields)
                 at_work[child.pipe] = (child, asked, place)
             for pipe in wait(list(at_work)) if at_work else ():  # nothing at all would be waited for without end
                 child, asked, place = at_work.pop(pipe)
@@ -140,10 +124,7 @@ def each_judged(
 
 
 def _guarded(asked: Loaded | _Asked, work: Callable[[], Any]) -> Any:
-    """What `work` returns, or the outcome of a problem that failed.
-
-    Raises NothingToRun (no such device, a tool that is not here): the next problem would hear the same.
-    """
+    """What `work` returns, or the outcome of a failed problem. Raises NothingToRun: the next would hear the same."""
     try:
         return work()
     except NothingToRun:
@@ -160,8 +141,5 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
         if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
             words += [word for each in candidates for word in ("--only", each.name)]
-    flags = (
-        "mode", "baselines", "baseline", "device", "devices", "config", "out", "sizes", "sanitize", "energy",
-        "extra_times",
-    )
+    flags = "mode baselines baseline device devices config out sizes sanitize energy extra_times".split()
     return shlex.join([*words, *typed_flags(options, *flags), *ray_words(options)])

@@ -23,10 +23,7 @@ _LONGEST_NAME = 44
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one problem: the records of its candidates and baselines, or why there are none.
-
-    `kept` counts the candidates whose records are those of an earlier run.
-    """
+    """What became of one problem: its records, or why there are none; `kept` candidates have an earlier run's."""
 
     path: Path
     name: str
@@ -61,10 +58,10 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
     ]
     columns = [each for each in columns if any(each.cells)]
     lines = [f"{len(outcomes)} {'problem' if len(outcomes) == 1 else 'problems'}", "", table_text(columns)]
-    faults = [f"{each.name}: {each.fault}" for each in outcomes if each.fault]
-    lines += ["", *(line for text in faults for line in terminal.indented(text, width))] if faults else []
-    not_run = [each.name for each in outcomes if each.fault]
-    lines += [f"  left out of the scores: {listed(not_run)}"] if not_run else []
+    failed = [each for each in outcomes if each.fault]
+    if failed:
+        lines += ["", *(line for each in failed for line in terminal.indented(f"{each.name}: {each.fault}", width))]
+        lines.append(f"  left out of the scores: {listed([each.name for each in failed])}")
     kept = sum(each.kept for each in outcomes)
     if kept:
         lines += ["", f"  reused: {kept} rows of earlier runs; their candidates, problems, settings, device and "
@@ -76,16 +73,11 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
 
 def summary_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The same under stable keys, with every record."""
-    return {
-        "problems": [
-            {
-                "problem": each.name, "path": shown(each.path), "csv": each.csv_path and shown(each.csv_path),
-                "fault": each.fault, "reused": each.kept, "records": [record.to_json() for record in each.records],
-            }
-            for each in outcomes
-        ],
-        "scores": score_json(scores(outcomes)),
-    }
+    problems = [{
+        "problem": each.name, "path": shown(each.path), "csv": each.csv_path and shown(each.csv_path),
+        "fault": each.fault, "reused": each.kept, "records": [record.to_json() for record in each.records],
+    } for each in outcomes]
+    return {"problems": problems, "scores": score_json(scores(outcomes))}
 
 
 def _counts(outcome: Outcome, own: Sequence[Record]) -> str:

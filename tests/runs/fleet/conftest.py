@@ -33,11 +33,11 @@ def fleet_of(tmp_path, monkeypatch):
     def make(judges, builds=None, names=("mine", "other")):
         known = builds or {}
         monkeypatch.setattr(
-            "harness.runs.fleet.executors.queue_for",
+            "harness.runs.fleet.fleet.queue_for",
             lambda problem, sound, toolchain, settings, device, *_: known.get(device.name) or FakeBuilds(),
         )
         monkeypatch.setattr("harness.runs.fleet.fleet.note_no_sandbox", lambda progress: None)
-        monkeypatch.setattr("harness.runs.fleet.executors.strongest_sandbox", lambda: None)
+        monkeypatch.setattr("harness.runs.fleet.fleet.strongest_sandbox", lambda: None)
         problem = problem_in(tmp_path)
         for name in names:
             (tmp_path / f"{name}.py").write_text(f"{PRODUCT}\nModelNew = Model\n")

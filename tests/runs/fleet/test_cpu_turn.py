@@ -10,8 +10,7 @@ import pytest
 
 from harness.model.errors import DeviceBusy
 from harness.report.progress import NullProgress
-from harness.runs.fleet.executors import LocalExecutors
-from harness.runs.fleet.fleet import Fleet
+from harness.runs.fleet.fleet import Fleet, LocalExecutors
 
 
 @pytest.fixture
