@@ -65,9 +65,7 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
 
 
 def summary(kernels: Sequence[KernelReport]) -> str:
-    """Say the worst of each figure over `kernels`: "sm_90a, 32 registers, 0 spills, 8 KB shared"; "" for
-    none.
-    """
+    """Say the worst of each figure over `kernels`: "sm_90a, 32 registers, 0 spills, 8 KB shared"; "" for none."""
     if not kernels:
         return ""
     spills = max(kernel.spill_bytes for kernel in kernels)
@@ -103,8 +101,7 @@ def _kilobytes(count: int) -> str:
 
 
 def short_name(symbol: str) -> str:
-    """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" →
-    "tile<32>".
+    """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" → "tile<32>".
 
     Symbols with parts that are no plain names or numbers come back as they are.
     """

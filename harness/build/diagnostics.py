@@ -67,8 +67,7 @@ class Diagnostic:
 def explain(
     log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
 ) -> str:
-    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when
-    there is none.
+    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when there is none.
 
     `generated` gives the text of the files that the compilers were fed by path, where it is known.
     """
@@ -163,9 +162,7 @@ def _waits_for_place(messages: list[Diagnostic]) -> bool:
 
 
 def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
-    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^
-    below.
-    """
+    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^ below."""
     if not after or _GCC.match(after[0]) or _NVCC.match(after[0]):
         return "", None
     raw = _GCC_QUOTE.sub("", after[0])
@@ -224,9 +221,7 @@ class _Origin:
         return self._beside[file]
 
     def line_of(self, diagnostic: Diagnostic) -> int | None:
-        """The line in the candidate (1-based), None when it did not come from there or more than one line
-        could be.
-        """
+        """The line in the candidate (1-based), None when it did not come from there or more than one line could be."""
         if diagnostic.line is None:
             return None
         path = next((path for path in self._generated if _same_file(path, diagnostic.file)), None)

@@ -61,9 +61,7 @@ class Ending:
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
-    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device
-    missing.
-    """
+    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device missing."""
     if candidate.fault is not None:
         code = candidate.fault_code
         code = ReasonCode.IMPORT_ERROR if code is ReasonCode.NONE else code
@@ -264,8 +262,7 @@ def _files(named: Sequence[Any], private: Path) -> list[str]:
 
 
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
-    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own.
-    """
+    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own."""
     path = Path(str(entry["path"]))
     if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(private.resolve()):
         raise ValueError(f"{path.name} is no file in the build's own folder")

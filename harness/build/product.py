@@ -1,6 +1,4 @@
-"""What a build comes to: the extensions a worker may load, what the compiler said, or the verdict that ends
-it here.
-"""
+"""What a build comes to: the extensions a worker may load, what the compiler said, or the verdict that ends it here."""
 
 from __future__ import annotations
 

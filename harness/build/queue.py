@@ -1,8 +1,7 @@
-"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory
-allow.
+"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory allow.
 
-`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for
-the candidate is decided in `outcome`.
+`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for the
+candidate is decided in `outcome`.
 """
 
 from __future__ import annotations
@@ -127,8 +126,7 @@ class BuildQueue:
         return sum(not each.build.done() for each in self._coming.values())
 
     def result(self, candidate: Candidate) -> Build:
-        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given.
-        """
+        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given."""
         if candidate in self._done:
             return self._done[candidate]
         return self._coming[candidate].build.result()

@@ -32,12 +32,11 @@ _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
 @dataclass(frozen=True)
 class Toolchain:
-    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never
-    loaded.
+    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never loaded.
 
-    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its
-    path and version. `host` names the processor, for which `-march=native` builds; `environment` are
-    the variables that the compilers read, and the versions of those that they name.
+    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its path and
+    version. `host` names the processor, for which `-march=native` builds; `environment` are the variables that the
+    compilers read, and the versions of those that they name.
     """
 
     torch: str
@@ -75,8 +74,7 @@ class Toolchain:
 
 
 def arch_of(capability: tuple[int, int]) -> str:
-    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on.
-    """
+    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on."""
     major, minor = capability
     return f"{major}.{minor}{'a' if major in _WITH_SUFFIX else ''}"
 
