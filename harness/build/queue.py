@@ -37,8 +37,6 @@ from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child
 
 _BYTES_PER_BUILDER = 3 << 30
-
-
 # Open files of a run, and of each child that builds: pipes to it, its log, its lifeline, with room to spare.
 _FILES, _FILES_EACH = 512, 16
 
@@ -55,12 +53,11 @@ class _UnderWay:
 
 
 class BuildQueue:
-    """Builds `candidates` in parallel from the moment it is made, and those that are added. `close` it, or use it in a
-    `with`.
+    """Builds `candidates` in parallel from the moment it is made, and those added. `close` it, or use it in a `with`.
 
-    `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as many
-    cores, behind all other sessions: with a compiler on every one, the steps of a run that is timing took 390 µs more. Several queues may share a
-    `pool` of threads; its size is then how many builds there are at a time.
+    `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as
+    many cores, behind all other sessions: with a compiler on every one, the steps of a run that is timing took 390 µs
+    more. Several queues may share a `pool` of threads; its size is then how many builds there are at a time.
     """
 
     def __init__(
@@ -100,10 +97,9 @@ class BuildQueue:
         builders = max(1, min(len(waiting) + self._count_under_way(), self._most))
         allow_descriptors(_FILES + _FILES_EACH * builders)
         # One candidate has a C++ and a CUDA half, or is compiled for each architecture; more jobs than that never help.
-        jobs_of_one = max(2, len(self._toolchain.sms))
-        self._jobs = max(1, min(jobs_of_one, (os.cpu_count() or 1) // builders))
+        self._jobs = max(1, min(max(2, len(self._toolchain.sms)), (os.cpu_count() or 1) // builders))
         for candidate in waiting:
-            # Its key here and not in its thread: where two threads are in `ast` at once Python 3.11 may raise SystemError.
+            # Its key here, not in its thread: where two threads are in `ast` at once Python 3.11 may raise SystemError.
             self._coming[candidate] = under_way = _UnderWay(candidate, self._cache.key(candidate, self._toolchain))
             under_way.build = self._pool.submit(self._build, under_way)
 
@@ -127,9 +123,7 @@ class BuildQueue:
 
     def result(self, candidate: Candidate) -> Build:
         """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given."""
-        if candidate in self._done:
-            return self._done[candidate]
-        return self._coming[candidate].build.result()
+        return self._done[candidate] if candidate in self._done else self._coming[candidate].build.result()
 
     def is_ready(self, candidate: Candidate) -> bool:
         """Whether `result` would answer at once."""
@@ -138,8 +132,7 @@ class BuildQueue:
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
         """Return when `result` would answer at once for at least one of `candidates`, or after `timeout_s`."""
         if not any(map(self.is_ready, candidates)):
-            builds = [self._coming[candidate].build for candidate in candidates]
-            wait(builds, timeout=timeout_s, return_when=FIRST_COMPLETED)
+            wait([self._coming[each].build for each in candidates], timeout_s, FIRST_COMPLETED)
 
     @property
     def is_idle(self) -> bool:
@@ -156,16 +149,16 @@ class BuildQueue:
             self._end(under_way)
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=True)
-        wait([each.build for each in self._coming.values()])
+        self.wait_until_idle()
         self._lease.end()
         make_room(self._cache.root, self._limit_bytes)
 
     def _without_building(self, candidate: Candidate) -> Build | None:
         """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
         known = outcome.before_building(candidate, self._toolchain)
-        if known is not None:
-            return known
-        key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
+        return known or self._kept(self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent)
+
+    def _kept(self, key: str, place: Path) -> Build | None:
         kept = self._cache.lookup(key, place, self._init_digest)
         return None if kept is None else asked_before(kept, self._cache, key, place)
 
@@ -179,20 +172,18 @@ class BuildQueue:
             return Build(of_own_defect(error), log=traceback_of(error))
 
     def _cache_fault(self, error: OSError) -> Verdict:
-        """The verdict on a build that the cache could not take: the machine's fault where nothing can be written there."""
-        fault = without_room([self._cache.root, Path(tempfile.gettempdir())])
-        if fault is not None:
-            return fault
+        """The verdict on a build that the cache did not take: the machine's fault where nobody can write there."""
         reason = f"could not be built in {self._cache.root} ({error}); name another folder in {ENVIRONMENT_VARIABLE}"
-        return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
+        fault = without_room([self._cache.root, Path(tempfile.gettempdir())])
+        return fault or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
 
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
-        candidate, key = under_way.candidate, under_way.key
+        candidate, key, limit_s = under_way.candidate, under_way.key, self._settings.build_timeout_s
         place = candidate.path.resolve().parent
-        with self._cache.lock(key, self._settings.build_timeout_s, lambda: under_way.is_given_up):
-            kept = self._cache.lookup(key, place, self._init_digest)
+        with self._cache.lock(key, limit_s, lambda: under_way.is_given_up):
+            kept = self._kept(key, place)
             if kept is not None:
-                return asked_before(kept, self._cache, key, place)
+                return kept
             with self._cache.staging() as private:
                 began, began_at = time.monotonic(), time.time()
                 ending = self._builders.run(candidate, private, self._jobs, lambda child: self._begun(under_way, child))
@@ -200,10 +191,9 @@ class BuildQueue:
                     under_way.child = None
                 if not candidate.is_as_read:  # the key says one text, and perhaps another was built
                     return Build(outcome.saved_meanwhile(candidate))
-                seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
+                seconds = time.monotonic() - began
                 build, files = outcome.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
-                read = {*map(Path, files), *sources_untold(candidate)}
-                digests = digests_of(read, began_at)
+                digests = digests_of({*map(Path, files), *sources_untold(candidate)}, began_at)
                 build = self._cache.store(key, build, digests, place, self._init_digest)
                 return asked_before(build, self._cache, key, place)
 
@@ -225,10 +215,9 @@ def _digest_of_init(init: Mapping[str, Any]) -> str:
 
 
 def builders_at_once() -> int:
-    """One builder for each core, and a second on one core, as long as there are 3 GB of memory for each: a candidate
-    that hangs while it is built keeps the others waiting only where there is no second.
+    """One builder for each core this process may use, and a second on one core, as long as there are 3 GB of memory
+    for each: a candidate that hangs while it is built keeps the others waiting only where there is no second.
     """
     limit = default_limits().memory_bytes
-    # Not all cores of the machine need be this process's own.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(max(2, cores), (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))

@@ -148,10 +148,8 @@ def write(
 
 
 def headers_of(texts: Iterable[str], folders: Sequence[Path]) -> list[str]:
-    """The texts of the headers below `folders` that `texts` include, and of those that these do.
-
-    A header is looked for beside whoever includes it, too. Those of the compilers and of PyTorch are not below, and not
-    found.
+    """The texts of the headers below `folders`, or beside whoever includes them, that `texts` and these include.
+    Those of the compilers and of PyTorch are not below, and not found.
     """
     text_by_path: dict[Path, str] = {}
     wanted = [(name, folders) for text in texts for name in _INCLUDE.findall(text)]
@@ -169,24 +167,16 @@ def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
     """The headers of those of `named` that are operators, by their path, without the context they bring along."""
     # relu_, sum_out and zeros_symint lie in the headers of relu, sum and zeros.
     named = {each for name in named for each in (name, name.rstrip("_"), _VARIANT.sub("", name))}
-    header_by_path = {}
-    for name in sorted(named):
-        path = torch_include / "ATen" / "ops" / f"{name}.h"
-        if path.is_file():
-            header_by_path[f"ATen/ops/{name}.h"] = "#pragma GCC system_header\n" + _CONTEXT_LINE.sub(
-                "", path.read_text(encoding="utf-8")
-            )
-    return header_by_path
-
-
-def _named(text: str) -> set[str]:
-    """What `text` names where operators are named."""
-    return {first or second for first, second in _OPERATOR.findall(text)}
+    paths = (torch_include / "ATen" / "ops" / f"{name}.h" for name in sorted(named))
+    return {
+        f"ATen/ops/{path.name}": "#pragma GCC system_header\n" + _CONTEXT_LINE.sub("", path.read_text(encoding="utf-8"))
+        for path in paths if path.is_file()
+    }
 
 
 def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
-    """The text of the header that all others include, and the operators that it brings; None when PyTorch's headers do not
-    have the expected parts.
+    """The text of the header that all others include, and the operators that it brings; None when PyTorch's headers
+    lack the expected parts.
     """
     api = torch_include / "torch/csrc/api/include/torch/types.h"
     factories = torch_include / "torch/csrc/autograd/generated/variable_factories.h"
@@ -194,12 +184,11 @@ def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
     if names is None or not factories.is_file():
         return None, set()
     made = factories.read_text(encoding="utf-8")
-    named, words = _named(text), set(_WORD.findall(text))
+    named, words = {first or second for first, second in _OPERATOR.findall(text)}, set(_WORD.findall(text))
     words -= _OF_MANY_MEANINGS - named
     factory_names = {block[1] for block in _FACTORY.finditer(made)}
-    if not {"empty", "zeros", "from_blob", "tensor"} <= factory_names or (
-        set(re.findall(r"at::Tensor (\w+)\(", made)) - factory_names
-    ):
+    others = set(re.findall(r"at::Tensor (\w+)\(", made)) - factory_names
+    if others or not {"empty", "zeros", "from_blob", "tensor"} <= factory_names:
         return None, set()
     named |= factory_names & words
     blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in words]
@@ -246,14 +235,11 @@ def _includes(headers: Iterable[str]) -> list[str]:
 
 
 def _ask_of_pytorchs(texts: Iterable[str]) -> bool:
-    """Whether a condition in one of `texts` hangs on a macro that PyTorch's headers may define, by its name or by that of
-    a macro that stands for it.
-    """
+    """Whether a condition in one of `texts` hangs on a macro that PyTorch's headers may define, or on one for that."""
     joined = _CONTINUED.sub(" ", "\n".join(texts))
-    aliases = {name for name, body in _DEFINITION.findall(joined) if _THEIRS.search(body)}
-    return any(
-        _THEIRS.search(asked) or not aliases.isdisjoint(_ASKED_WORD.findall(asked)) for asked in _QUESTION.findall(joined)
-    )
+    asked, defined = _QUESTION.findall(joined), _DEFINITION.findall(joined)
+    aliases = {name for name, body in defined if _THEIRS.search(body)}
+    return any(_THEIRS.search(each) or not aliases.isdisjoint(_ASKED_WORD.findall(each)) for each in asked)
 
 
 def _may_ask_of_pythons(texts: Sequence[str]) -> bool:
@@ -262,12 +248,11 @@ def _may_ask_of_pythons(texts: Sequence[str]) -> bool:
     What the texts define themselves is theirs, unless Python defines it too.
     """
     joined = _CONTINUED.sub(" ", "\n".join(texts))
-    asked = {word for line in _QUESTION.findall(joined) for word in _ASKED_WORD.findall(line) if not _ANSWERED.fullmatch(word)}
-    if not asked:
-        return False
+    words = {word for line in _QUESTION.findall(joined) for word in _ASKED_WORD.findall(line)}
+    asked = {word for word in words if not _ANSWERED.fullmatch(word)}
     bodies = dict(_DEFINITION.findall(joined))
     aliased = {word for name in asked & bodies.keys() for word in _ASKED_WORD.findall(bodies[name])}
-    return not asked <= bodies.keys() or not _pythons().isdisjoint(asked | aliased)
+    return bool(asked) and (not asked <= bodies.keys() or not _pythons().isdisjoint(asked | aliased))
 
 
 @functools.cache

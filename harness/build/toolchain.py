@@ -13,8 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from harness.model.errors import InputError
@@ -25,7 +26,7 @@ _READ_BY_COMPILERS = (
     "CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CUDNN_HOME",
 )
-# Those that name a compiler, which may be another one tomorrow under the same name. $CXX is one with a field of its own.
+# Those that name a compiler, which may be another one tomorrow under the same name. $CXX has a field of its own.
 _NAME_A_COMPILER = ("CC", "NVCC_CCBIN")
 _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
@@ -81,14 +82,14 @@ def arch_of(capability: tuple[int, int]) -> str:
 
 def parse_architectures(text: str) -> tuple[str, ...]:
     """Read what --arch takes: "80,90a,100" → ("8.0", "9.0a", "10.0"). Raises InputError for what is none."""
-    archs = []
+    archs, hint = [], "Write them like --arch 80,90a,100"
     for word in filter(None, re.split(r"[\s,;]+", text)):
         match = re.fullmatch(r"(?:sm_|compute_)?(\d+)\.?(\d)([af]?)", word)
         if match is None:
-            raise InputError(f"--arch {word} is no architecture", hint="Write them like --arch 80,90a,100")
+            raise InputError(f"--arch {word} is no architecture", hint=hint)
         archs.append(f"{match[1]}.{match[2]}{match[3]}")
     if not archs:
-        raise InputError("--arch names no architecture", hint="Write them like --arch 80,90a,100")
+        raise InputError("--arch names no architecture", hint=hint)
     return tuple(dict.fromkeys(archs))
 
 
@@ -106,22 +107,14 @@ def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> 
     """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled only, for
     `compile_for`, or for 9.0a).
     """
-    nvcc, cxx = _find_nvcc(), find_host_compiler()
+    nvcc, cxx, version_file = _find_nvcc(), find_host_compiler(), _version_file()
     return Toolchain(
-        torch=_torch_version(),
-        torch_cuda=_torch_cuda(),
-        nvcc_path=nvcc,
-        nvcc_version=_version(nvcc, r"release (\d+\.\d+)"),
-        cxx_path=_real_name(cxx),
-        cxx_version=_version(cxx, r"(\d+(?:\.\d+)+)"),
-        python=platform.python_version(),
-        host=_processor(),
-        arch=device_arch or next(iter(compile_for), COMPILE_ONLY_ARCH),
+        torch=_torch_version(version_file), torch_cuda=_match(r"^cuda\b.*=\s*'([^']+)'", version_file),
+        nvcc_path=nvcc, nvcc_version=_version(nvcc, r"release (\d+\.\d+)"), nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
+        cxx_path=_real_name(cxx), cxx_version=_version(cxx, r"(\d+(?:\.\d+)+)"),
+        python=platform.python_version(), host=_processor(), driver=_driver(), environment=_environment(),
+        arch=device_arch or next(iter(compile_for), COMPILE_ONLY_ARCH), compile_only=device_arch is None,
         more_archs=() if device_arch else tuple(compile_for[1:]),
-        compile_only=device_arch is None,
-        nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
-        driver=_driver(),
-        environment=_environment(),
     )
 
 
@@ -142,26 +135,19 @@ def find_host_compiler() -> str | None:
 
 def cuda_home(nvcc_path: str) -> str:
     """Return the folder of the CUDA toolkit that `nvcc_path` belongs to."""
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(name):
-            return os.environ[name]
-    return str(Path(nvcc_path).parent.parent)
+    return os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or str(Path(nvcc_path).parent.parent)
 
 
 def _find_nvcc() -> str | None:
     """Look where torch looks, then into the wheels that bring a compiler."""
     program = "nvcc.exe" if sys.platform == "win32" else "nvcc"
-    places = [Path(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    for place in places:
-        if (place / program).is_file():
-            return str(place / program)
-    if path := shutil.which("nvcc"):
-        return path
-    wheels = [folder for entry in sys.path for folder in sorted(Path(entry or ".", "nvidia").glob("*/bin"))]
-    for place in [Path("/usr/local/cuda/bin"), *wheels]:
-        if (place / program).is_file():
-            return str(place / program)
-    return None
+    homes = [Path(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    wheels = (folder for entry in sys.path for folder in sorted(Path(entry or ".", "nvidia").glob("*/bin")))
+
+    def found(places: Iterable[Path]) -> str | None:
+        return next((str(place / program) for place in places if (place / program).is_file()), None)
+
+    return found(homes) or shutil.which("nvcc") or found(chain([Path("/usr/local/cuda/bin")], wheels))
 
 
 def _real_name(cxx: str | None) -> str | None:
@@ -176,8 +162,12 @@ def _real_name(cxx: str | None) -> str | None:
 
 
 def _version(program: str | None, pattern: str) -> str | None:
-    match = re.search(pattern, _output(program, "--version")) if program else None
-    return match.group(1) if match else None
+    return _match(pattern, _output(program, "--version")) if program else None
+
+
+def _match(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1] if match else None
 
 
 @functools.lru_cache(maxsize=8)
@@ -195,15 +185,14 @@ def _driver() -> str | None:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return None
-    match = re.search(r"Kernel Module\D*([\d.]+)", text)
-    return match.group(1) if match else None
+    return _match(r"Kernel Module\D*([\d.]+)", text)
 
 
-def _torch_version() -> str:
+def _torch_version(version_file: str) -> str:
     """As torch.__version__ says, with the build's own part (2.13.0+cu130), which the package's metadata may lack."""
-    match = re.search(r"^__version__\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
-    if match is not None:
-        return match[1]
+    version = _match(r"^__version__\b.*=\s*'([^']+)'", version_file)
+    if version is not None:
+        return version
     import importlib.metadata  # with half of `email`: a mistake in a run would wait for it
 
     try:
@@ -223,9 +212,7 @@ def _version_file() -> str:
         return ""
 
 
-def _torch_cuda() -> str | None:
-    match = re.search(r"^cuda\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
-    return match.group(1) if match else None
+
 
 
 @functools.lru_cache(maxsize=1)

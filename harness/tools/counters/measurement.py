@@ -59,27 +59,18 @@ def read_log(text: str) -> Read:
         return Read(kernels)
     if _NO_PERMISSION in text:
         return Read(trouble=_PERMISSION)
-    for level in ("ERROR", "WARNING"):
-        for each, message in messages:
-            if each == level:
-                return Read(trouble=f"ncu says: {message}")
-    return Read(trouble="ncu saw no kernel in the call")
+    said = next((text for wanted in ("ERROR", "WARNING") for level, text in messages if level == wanted), None)
+    return Read(trouble="ncu saw no kernel in the call" if said is None else f"ncu says: {said}")
 
 
 def _kernels(rows: list[str]) -> list[KernelCounters]:
-    """The rows below the header of names and the row of units."""
-    table = list(csv.reader(io.StringIO("\n".join(rows))))
-    if not table or "Kernel Name" not in table[0]:
-        return []
-    header = table[0]
+    """The rows below the header of names, but for that of units, which has no name of a kernel."""
     kernels = []
-    for cells in table[1:]:
-        named = dict(zip(header, cells))
-        if not named.get("Kernel Name"):
-            continue  # the row of units
-        numbers = {name: _number(named.get(name, "")) for name in header if "__" in name}
-        values = {name: value for name, value in numbers.items() if value is not None}
-        kernels.append(KernelCounters(named["Kernel Name"], values))
+    for named in csv.DictReader(io.StringIO("\n".join(rows)), restval="", restkey=""):
+        if named.get("Kernel Name"):
+            numbers = {name: _number(text) for name, text in named.items() if "__" in name}
+            values = {name: value for name, value in numbers.items() if value is not None}
+            kernels.append(KernelCounters(named["Kernel Name"], values))
     return kernels
 
 

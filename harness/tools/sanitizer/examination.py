@@ -44,9 +44,7 @@ _AFTER_LIBRARY = "what a library's kernel has stored, which it does not always s
 
 @dataclass(frozen=True)
 class Uses:
-    """What decides whether a tool can be believed: the candidate's `text` (source and PTX), and whether a library's
-    kernels run in its launch.
-    """
+    """What decides whether a tool can be believed: the candidate's `text` (source and PTX), and a library's kernels."""
 
     text: str = ""
     library: bool = False
@@ -54,9 +52,7 @@ class Uses:
 
 @dataclass(frozen=True)
 class Examination:
-    """`verdict` None when nothing was found that holds; `warnings` one sentence each; `raised` what the candidate
-    raised instead of launching, if it did.
-    """
+    """`verdict` None when nothing was found that holds; `raised` what the candidate raised instead of launching."""
 
     verdict: Verdict | None = None
     warnings: tuple[str, ...] = ()
@@ -64,9 +60,8 @@ class Examination:
 
 
 class Examiner:
-    """Runs the tools of `program` over launches, each in a process of its own behind `sandbox`.
-
-    `environment` is the child's (scrubbed, with the device it may see).
+    """Runs the tools of `program` over launches, each in a process of its own behind `sandbox`, with `environment`
+    (scrubbed, with the device it may see).
     """
 
     def __init__(
@@ -82,9 +77,8 @@ class Examiner:
         with laid_out(self._program, launch, self._environment, self._sandbox, triton_cache) as watched:
             for tool in TOOLS:
                 tell(f"compute-sanitizer {tool}")
-                log = f"{tool}.txt"
-                _, has_ended = watched.run(partial(command, self._program, tool), log, self._limit_s)
-                report = read_report(tool, watched.text(log))
+                _, has_ended = watched.run(partial(command, self._program, tool), f"{tool}.txt", self._limit_s)
+                report = read_report(tool, watched.text(f"{tool}.txt"))
                 verdict, doubted = judge(report, uses)
                 warnings += doubted
                 if verdict is not None:
@@ -104,17 +98,12 @@ class Examiner:
 def judge(report: Report, uses: Uses) -> tuple[Verdict | None, list[str]]:
     """The verdict of the first finding that can be believed, and a sentence on the first that cannot."""
     doubted: list[str] = []
-    for finding in report.findings:
-        if is_shipped(finding.kernel):
-            continue
-        doubt = doubt_of(finding, uses)
+    for finding in (each for each in report.findings if not is_shipped(each.kernel)):
+        doubt, told = doubt_of(finding, uses), f"compute-sanitizer {finding.tool}: {finding.text}"
         if doubt is None:
-            return Verdict(Status.INCORRECT, finding.code, f"compute-sanitizer {finding.tool}: {finding.text}"), []
-        if not doubted:
-            doubted.append(
-                f"compute-sanitizer {finding.tool}: {finding.text}; not held against it, since it uses {doubt}"
-            )
-    return None, doubted
+            return Verdict(Status.INCORRECT, finding.code, told), []
+        doubted.append(f"{told}; not held against it, since it uses {doubt}")
+    return None, doubted[:1]
 
 
 def doubt_of(finding: Finding, uses: Uses) -> str | None:
