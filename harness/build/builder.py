@@ -192,11 +192,15 @@ def _went(do: Callable[[], dict[str, Any] | None], request: dict[str, Any]) -> _
 
 
 def _import_and_construct(request: dict[str, Any], maker: ExtensionMaker) -> dict[str, Any] | None:
+    import torch
+
     module = import_source(Path(request["candidate"]))
-    failure = _without_model(module)
-    if failure is None:
+    model_new = getattr(module, "ModelNew", None)
+    if isinstance(model_new, type) and issubclass(model_new, torch.nn.Module):
         _construct(module, request, maker)
-    return failure
+        return None
+    what = "there is no ModelNew in it" if model_new is None else "ModelNew is no class that derives from nn.Module"
+    return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 
 def _make(calls: Sequence[Mapping[str, Any]], maker: ExtensionMaker) -> None:
@@ -227,16 +231,6 @@ def _is_in_scratch(path: str) -> bool:
         return os.stat(path).st_dev == os.stat(SCRATCH).st_dev
     except OSError:
         return True  # removed by the candidate, which could remove nothing else
-
-
-def _without_model(module: Any) -> dict[str, Any] | None:
-    import torch
-
-    model_new = getattr(module, "ModelNew", None)
-    if isinstance(model_new, type) and issubclass(model_new, torch.nn.Module):
-        return None
-    what = "there is no ModelNew in it" if model_new is None else "ModelNew is no class that derives from nn.Module"
-    return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 
 def _construct(module: Any, request: dict[str, Any], maker: ExtensionMaker) -> None:

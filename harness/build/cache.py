@@ -59,6 +59,10 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def digest_of(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
 class Cache:
     """The store below `root`, which is made on first use. Raises OSError when it cannot be written."""
 
@@ -77,7 +81,7 @@ class Cache:
         # What is in the files that it reads is looked at in `lookup`; but one more may be found before another, or be
         # one of all that lie there.
         content += [_sources_below(candidate.path.resolve().parent)] if reads_beside(candidate) else []
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+        return digest_of(content)[:32]
 
     def lookup(self, key: str, place: Path = Path(), init: str | None = None) -> Build | None:
         """Return the build kept under `key`, or None when there is none that is whole and unchanged.
@@ -154,7 +158,7 @@ class Cache:
             name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
         else:
             others = where is not None or of_init is not None or named
-            name = f"{key}-{_digest_of([where, of_init, named])}" if others else key
+            name = f"{key}-{digest_of([where, of_init, named])[:16]}" if others else key
         folder = self._entries / name
         try:
             shutil.rmtree(folder, ignore_errors=True)
@@ -259,10 +263,6 @@ def _has_own_path(path: Path) -> bool:
         return _OWN_PATH.search(path.read_bytes()) is not None
     except OSError:
         return True
-
-
-def _digest_of(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _name_below(place: Path | None, path: str) -> str:

@@ -79,9 +79,7 @@ def summary(kernels: Sequence[KernelReport]) -> str:
 
 
 def of_each(kernels: Sequence[KernelReport]) -> str:
-    """Say each figure of each kernel: "tile for sm_90a: 32 registers, 0 spills, 0 stack, 8192 shared, 380 constant; …".
-    Of very many, say how many more there are.
-    """
+    """Say each figure of each kernel: "tile for sm_90a: 32 registers, 0 spills, …; …"; of very many, how many more."""
     more = [f"and {len(kernels) - _MOST_TOLD} more"] if len(kernels) > _MOST_TOLD else []
     return "; ".join([*map(_of_one, kernels[:_MOST_TOLD]), *more])
 
@@ -93,9 +91,6 @@ def _of_one(kernel: KernelReport) -> str:
     }
     figures_text = ", ".join(f"{value} {name}" for name, value in figures.items() if value is not None)
     return f"{kernel.kernel} for {kernel.arch}: {figures_text}"
-
-
-
 
 
 def short_name(symbol: str) -> str:

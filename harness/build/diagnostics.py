@@ -148,9 +148,6 @@ def as_told(error: Diagnostic) -> str:
     return f"{error.file}({error.line}): error: {error.text}\n  {error.quoted}{caret}\n"
 
 
-
-
-
 def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
     """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^ below."""
     if not after or _GCC.match(after[0]) or _NVCC.match(after[0]):
@@ -213,15 +210,16 @@ class _Origin:
         """The line in the candidate (1-based), None when it did not come from there or more than one line could be."""
         if diagnostic.line is None:
             return None
-        path = next((path for path in self._generated if _same_file(path, diagnostic.file)), None)
-        wanted = diagnostic.quoted
+        file, wanted = diagnostic.file, diagnostic.quoted
+        ends = Path(file).parts[-2:]
+        path = next((path for path in self._generated if path == file or Path(path).parts[-2:] == ends), None)
         if path is not None:
             line = self._by_place(path, diagnostic.line)
             if line is not None:
                 return line
             if not wanted and diagnostic.line <= len(lines := self._generated[path].splitlines()):
                 wanted = lines[diagnostic.line - 1].strip()
-        elif not diagnostic.file.endswith(_GENERATED):
+        elif not file.endswith(_GENERATED):
             return None
         same = self._numbers.get(wanted, []) if wanted else []
         return same[0] if len(same) == 1 else None
@@ -254,10 +252,6 @@ def _strings(source: str) -> list[tuple[str, int]]:
                 text = node.value.lstrip("\n")
                 strings.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
     return sorted(strings, key=lambda pair: -len(pair[0]))[:_MOST_STRINGS]
-
-
-def _same_file(one: str, other: str) -> bool:
-    return one == other or Path(one).parts[-2:] == Path(other).parts[-2:]
 
 
 def _block(error: Diagnostic, origin: _Origin, candidate: Path) -> str:

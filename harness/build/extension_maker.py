@@ -11,7 +11,7 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -97,13 +97,13 @@ class ExtensionMaker:
             self.built_in_init |= self.is_in_init
             try:
                 with self._speaker.compiling():
-                    self._modules[key] = self._build(kind, self._real[kind], key, arguments)
+                    self._modules[key] = self._build(kind, key, arguments)
             except NotCompiled:
                 self.failed.add(key)
                 raise
         return self._modules[key]
 
-    def _build(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+    def _build(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
         if kind == "load":
@@ -117,9 +117,9 @@ class ExtensionMaker:
         arguments.pop("use_pch", None)
         build = self._compile_only if cuda and self.without_gpu else self._build_and_load
         try:
-            went, module = self._with_slim_headers(build, kind, real, key, arguments)
+            went, module = self._with_slim_headers(build, kind, key, arguments)
             if not went:
-                module = build(kind, real, key, arguments)
+                module = build(kind, key, arguments)
         except _Refused as error:  # whatever else was said may be for want of other headers
             self.failures.append(NotCompiled("the compiler refused it", str(error), headers="slim"))
             raise self.failures[-1] from error
@@ -127,14 +127,15 @@ class ExtensionMaker:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
         self._note_files(flags.files_named(arguments, all_texts(kind, arguments), place, self.own_folder))
-        self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
+        noted = {"key": key, "cuda": bool(cuda), "headers": "slim" if went else "stock"}
+        self._note_built(noted, arguments, place, module)
         return module
 
     def _note_files(self, paths: Iterable[str]) -> None:
         self.files |= dependencies.local(paths, self.folder, self.nvcc)
 
     def _with_slim_headers(
-        self, build: Callable[..., Any], kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
+        self, build: Callable[..., Any], kind: str, key: str, arguments: dict[str, Any]
     ) -> tuple[bool, Any]:
         """Whether the call builds with the stand-in first on the include path, and what `build` then returned.
 
@@ -149,7 +150,7 @@ class ExtensionMaker:
             if not self.slim_headers or not stand_in_headers.write(headers, torch_include, *texts, included):
                 return False, None
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
-            return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
+            return True, build(kind, key, {**arguments, "extra_include_paths": paths})
         except Exception as error:
             said = self.log[len(log):]
             certain = self._certain(error, said, kind, key, arguments)
@@ -167,15 +168,17 @@ class ExtensionMaker:
                 versions[arguments.get("name")] = version
             return False, None
 
-    def _build_and_load(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+    def _build_and_load(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         log_path = self.folder / key / "compiler.log"
+        # Lists of its own: torch puts its own headers into those that it is given.
+        own = {name: list(arguments[name]) for name in _COPIED if isinstance(arguments.get(name), (list, tuple))}
         try:
             with printed_to(log_path):
-                return real(**_own_lists(arguments))
+                return self._real[kind](**{**arguments, **own})
         finally:
             self.log += log_path.read_text(errors="replace")
 
-    def _compile_only(self, kind: str, _: Callable[..., Any], key: str, arguments: dict[str, Any]) -> CompiledStandIn:
+    def _compile_only(self, kind: str, key: str, arguments: dict[str, Any]) -> CompiledStandIn:
         nvcc, at_once = self.nvcc or "nvcc", int(os.environ.get("MAX_JOBS") or 1)
         texts = self._own_texts(kind, key, arguments)
         came = compile_only.compile_cuda(kind, arguments, self.folder / key, nvcc, self.sms, texts, at_once)
@@ -234,12 +237,9 @@ class ExtensionMaker:
         own = [each for each in header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
         return [*texts, *stand_in_headers.headers_of(texts, own)]
 
-    def _note_built(
-        self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
-    ) -> None:
+    def _note_built(self, noted: dict[str, Any], arguments: dict[str, Any], place: Path, module: Any) -> None:
         for path in sorted(place.glob("*.sm_*.cubin")):
             self.log += cubin.told(cubin.constant_bytes(path.read_bytes()), path.name.split(".")[-2])
-        noted: dict[str, Any] = {"key": key, "cuda": cuda, "headers": headers}
         if isinstance(module, CompiledStandIn):
             came = object.__getattribute__(module, "_came")
             refused = {sm: why_refused(output) for sm, output in came.refused.items()}
@@ -283,12 +283,6 @@ def take_state(state: Mapping[str, Any]) -> None:
 def load_nothing() -> None:
     """Leave what is built unopened in this process: what a library does as it is opened is its author's code."""
     cpp_extension._import_module_from_library = lambda *arguments, **named: None
-
-
-def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
-    """A copy for one call: torch puts its own headers into the lists that it is given."""
-    copied = {name: list(arguments[name]) for name in _COPIED if isinstance(arguments.get(name), (list, tuple))}
-    return {**arguments, **copied}
 
 
 # What a call of `load` or `load_inline` is built from: its files and texts, and where its own headers lie.

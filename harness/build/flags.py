@@ -102,9 +102,7 @@ def _is_own(path: Path, installed: tuple[str, ...]) -> bool:
 
 
 def unknown_flags(call: Mapping[str, Any], common: Iterable[str] = ()) -> list[str]:
-    """What of a `call` (see `extension_call`), and of PyTorch's `common` flags as its caller left them, may start a
-    program, each once.
-    """
+    """What of a `call` (see `extension_call`), and of PyTorch's `common` flags, may start a program, each once."""
     arguments = call["arguments"]
     name = str(arguments.get("name"))
     unknown = [] if _NAME.fullmatch(name) else [name]

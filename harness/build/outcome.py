@@ -29,6 +29,10 @@ _FAILURE_CODES = {
     "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
     "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
 }
+_NO_NVCC = Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
+_NO_TRITON = Verdict(
+    Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton"
+)
 # Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled
 # after all, and what processes compiled that run none of it.
 IMPORTED, BUILT, COMPILED = "imported", "build", "compiled"
@@ -62,9 +66,9 @@ def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
         code = ReasonCode.IMPORT_ERROR if candidate.fault_code is ReasonCode.NONE else candidate.fault_code
         return Build(Verdict(Status.BUILD_FAILED, code, candidate.fault))
     if candidate.language == "triton" and importlib.util.find_spec("triton") is None:
-        return Build(_no_triton(), built_by="triton")
+        return Build(_NO_TRITON, built_by="triton")
     if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:
-        return Build(_no_nvcc())
+        return Build(_NO_NVCC)
     compiles = "load_inline" in candidate.source or "cpp_extension" in candidate.source
     if compiles and candidate.language in ("cuda", "cpp"):  # nvcc needs a host compiler too
         missing = without_compiler()
@@ -171,10 +175,8 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
 def _failure(failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]) -> Verdict:
     """Put a builder's failure into words, against the candidate's own lines."""
     kind, message = failure["kind"], _shortened(failure["message"])
-    if kind == "no_nvcc":
-        return _no_nvcc()
-    if kind == "no_triton":
-        return _no_triton()
+    if kind in ("no_nvcc", "no_triton"):
+        return _NO_NVCC if kind == "no_nvcc" else _NO_TRITON
     if kind == "compile_error":
         output = _shortened(failure.get("log", "")) or log
         missing = needs_architecture(output)
@@ -260,11 +262,3 @@ def _headers(extensions: Sequence[Mapping[str, Any]], failure: Mapping[str, Any]
     used = {str(each["headers"]) for each in extensions}
     used |= {str(failure["headers"])} if failure and failure.get("headers") else set()
     return ("slim" if used == {"slim"} else "stock") if used else None
-
-
-def _no_nvcc() -> Verdict:
-    return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
-
-
-def _no_triton() -> Verdict:
-    return Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")

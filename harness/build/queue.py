@@ -6,8 +6,6 @@ candidate is decided in `outcome`.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import secrets
 import tempfile
@@ -21,7 +19,7 @@ from typing import Any
 
 from harness.build import outcome
 from harness.build.builder_launcher import Builders
-from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digests_of, sha256_of, sources_untold
+from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digest_of, digests_of, sha256_of, sources_untold
 from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.device_answers import DeviceFacts
 from harness.build.late_requests import asked_before
@@ -90,7 +88,7 @@ class BuildQueue:
         """Build these beside what is being built; one that was given before is looked at anew."""
         for candidate in candidates:
             self.give_up(candidate)
-            known = self._without_building(candidate)
+            known = outcome.before_building(candidate, self._toolchain) or self._kept(candidate)
             if known is not None:
                 self._done[candidate] = known
         waiting = [each for each in candidates if each not in self._done]
@@ -153,35 +151,29 @@ class BuildQueue:
         self._lease.end()
         make_room(self._cache.root, self._limit_bytes)
 
-    def _without_building(self, candidate: Candidate) -> Build | None:
-        """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
-        known = outcome.before_building(candidate, self._toolchain)
-        return known or self._kept(self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent)
-
-    def _kept(self, key: str, place: Path) -> Build | None:
+    def _kept(self, candidate: Candidate, key: str | None = None) -> Build | None:
+        """The kept build of `candidate`, whose `key` may be known."""
+        key, place = key or self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
         kept = self._cache.lookup(key, place, self._init_digest)
         return None if kept is None else asked_before(kept, self._cache, key, place)
 
     def _build(self, under_way: _UnderWay) -> Build:
         try:
             return self._build_or_raise(under_way)
-        except OSError as error:
-            return Build(self._cache_fault(error))
+        except OSError as error:  # the machine's fault where nobody can write there
+            root = self._cache.root
+            reason = f"could not be built in {root} ({error}); name another folder in {ENVIRONMENT_VARIABLE}"
+            fault = without_room([root, Path(tempfile.gettempdir())])
+            return Build(fault or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason))
         except Exception as error:
             # Ours, or what a hostile builder left got past the checks on it: its own row pays, not the run.
             return Build(of_own_defect(error), log=traceback_of(error))
-
-    def _cache_fault(self, error: OSError) -> Verdict:
-        """The verdict on a build that the cache did not take: the machine's fault where nobody can write there."""
-        reason = f"could not be built in {self._cache.root} ({error}); name another folder in {ENVIRONMENT_VARIABLE}"
-        fault = without_room([self._cache.root, Path(tempfile.gettempdir())])
-        return fault or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
 
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
         candidate, key, limit_s = under_way.candidate, under_way.key, self._settings.build_timeout_s
         place = candidate.path.resolve().parent
         with self._cache.lock(key, limit_s, lambda: under_way.is_given_up):
-            kept = self._kept(key, place)
+            kept = self._kept(candidate, key)
             if kept is not None:
                 return kept
             with self._cache.staging() as private:
@@ -211,7 +203,7 @@ def _digest_of_init(init: Mapping[str, Any]) -> str:
         text = sha256_of(Path(reference)) if reference else ""
     except OSError:
         text = secrets.token_hex(8)  # nobody knows
-    return hashlib.sha256(json.dumps([text, init.get("sizes", [])], sort_keys=True).encode()).hexdigest()[:16]
+    return digest_of([text, init.get("sizes", [])])[:16]
 
 
 def builders_at_once() -> int:

@@ -175,9 +175,7 @@ def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
 
 
 def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
-    """The text of the header that all others include, and the operators that it brings; None when PyTorch's headers
-    lack the expected parts.
-    """
+    """The header that all others include, and the operators in it; None when PyTorch's lack the expected parts."""
     api = torch_include / "torch/csrc/api/include/torch/types.h"
     factories = torch_include / "torch/csrc/autograd/generated/variable_factories.h"
     names = _NAMESPACE.search(api.read_text(encoding="utf-8")) if api.is_file() else None

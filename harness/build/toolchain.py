@@ -104,9 +104,7 @@ def check_architectures(archs: Sequence[str], nvcc: str) -> None:
 
 
 def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> Toolchain:
-    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled only, for
-    `compile_for`, or for 9.0a).
-    """
+    """What would build here for `device_arch` ("9.0a"), or without a GPU (None) compile for `compile_for`, or 9.0a."""
     nvcc, cxx, version_file = _find_nvcc(), find_host_compiler(), _version_file()
     return Toolchain(
         torch=_torch_version(version_file), torch_cuda=_match(r"^cuda\b.*=\s*'([^']+)'", version_file),
@@ -210,9 +208,6 @@ def _version_file() -> str:
         return Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
     except OSError:
         return ""
-
-
-
 
 
 @functools.lru_cache(maxsize=1)

@@ -60,9 +60,7 @@ class Examination:
 
 
 class Examiner:
-    """Runs the tools of `program` over launches, each in a process of its own behind `sandbox`, with `environment`
-    (scrubbed, with the device it may see).
-    """
+    """Runs the tools of `program` over launches, each in a process behind `sandbox` with the scrubbed `environment`."""
 
     def __init__(
         self, program: str, environment: Mapping[str, str], sandbox: Sandbox | None = None, limit_s: float = _LIMIT_S
