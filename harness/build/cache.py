@@ -127,46 +127,33 @@ class Cache:
         """
         if build.verdict is not None and build.verdict.status is not Status.COMPILED:
             return build
-        made = Path(tempfile.mkdtemp(prefix="entry-", dir=self._staging))
-        try:
-            return self._stored(made, key, build, files, place, init)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)  # half of it, on a disk that is full
-            raise
-
-    def _stored(
-        self, made: Path, key: str, build: Build, files: Mapping[str, str] | None, place: Path | None, init: str | None
-    ) -> Build:
-        moved = []
-        for number, extension in enumerate(build.extensions):
-            if not extension.path.is_file():
-                continue
-            name = f"{number}-{extension.path.name}"
-            shutil.copyfile(extension.path, made / name)
-            (made / name).chmod(0o555)
-            moved.append(replace(extension, path=made / name, sha256=sha256_of(made / name)))
-        build = replace(build, extensions=tuple(moved))
-        named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
-        # From another folder the same source may find other files outside it, or by the path that it was compiled by.
-        bound = place is not None and (
-            build.is_bound or any(map(_is_of_a_place, named)) or any(_has_own_path(place / name) for name in named)
-        )
-        where, of_init = str(place) if bound else None, init if build.is_of_init else None
-        body = {"version": BUILD_VERSION, "key": key, "place": where, "init": of_init, "files": named}
-        (made / "manifest.json").write_text(json.dumps({**body, "build": build.to_json()}), encoding="utf-8")
-        if not all(map(_DIGEST.fullmatch, named.values())):
-            name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
-        else:
-            others = where is not None or of_init is not None or named
-            name = f"{key}-{digest_of([where, of_init, named])[:16]}" if others else key
-        folder = self._entries / name
-        try:
+        with self.staging() as made:
+            moved = []
+            for number, extension in enumerate(build.extensions):
+                if extension.path.is_file():
+                    path = made / f"{number}-{extension.path.name}"
+                    shutil.copyfile(extension.path, path)
+                    path.chmod(0o555)
+                    moved.append(replace(extension, path=path, sha256=sha256_of(path)))
+            build = replace(build, extensions=tuple(moved))
+            named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
+            # From another folder the same source may find other files outside it, or by the path it was compiled by.
+            bound = place is not None and (
+                build.is_bound or any(map(_is_of_a_place, named)) or any(_has_own_path(place / name) for name in named)
+            )
+            where, of_init = str(place) if bound else None, init if build.is_of_init else None
+            body = {"version": BUILD_VERSION, "key": key, "place": where, "init": of_init, "files": named}
+            (made / "manifest.json").write_text(json.dumps({**body, "build": build.to_json()}), encoding="utf-8")
+            has_others = where is not None or of_init is not None or named
+            name = f"{key}-{digest_of([where, of_init, named])[:16]}" if has_others else key
+            if not all(map(_DIGEST.fullmatch, named.values())):
+                name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
+            folder = self._entries / name
             shutil.rmtree(folder, ignore_errors=True)
-            os.replace(made, folder)
-        except OSError:  # another run put the same entry there in this moment
-            shutil.rmtree(made, ignore_errors=True)
-        kept = tuple(replace(each, path=folder / each.path.name) for each in build.extensions)
-        return replace(build, extensions=kept)
+            with suppress(OSError):  # another run put the same entry there in this moment
+                os.replace(made, folder)
+            kept = tuple(replace(each, path=folder / each.path.name) for each in build.extensions)
+            return replace(build, extensions=kept)
 
     @contextmanager
     def lock(self, key: str, timeout_s: float, is_given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:

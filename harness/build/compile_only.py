@@ -83,7 +83,7 @@ def preprocessed(
 def _fed(
     kind: str, arguments: Mapping[str, Any], place: Path, texts: Sequence[str]
 ) -> tuple[list[str], library_headers.StandIns]:
-    """The files to compile, that of `load_inline` written below `place`, and stand-ins for libraries that none names."""
+    """The files to compile, that of `load_inline` written below `place`, and stand-ins for libraries none names."""
     files = cuda_files(kind, arguments)
     if kind == "load_inline":
         headers = [f"#include <{name}>" for name in _IMPLICIT_HEADERS]

@@ -65,7 +65,7 @@ def _cudas_own(home: str | Path) -> list[str]:
 
 @functools.lru_cache
 def _compilers_own(compiler: str) -> tuple[str, ...]:
-    """The folders of headers that came with a host compiler; not /usr/local/include, which has what others put there."""
+    """The folders of headers that came with a host compiler; not /usr/local/include, which is everybody's."""
     compiler = os.path.join(compiler, "g++") if os.path.isdir(compiler) else compiler  # as nvcc takes $NVCC_CCBIN
     told = {name: value for name, value in os.environ.items() if name not in _TOLD_BY} | {"LC_ALL": "C"}
     words, nothing = [compiler, "-E", "-v", "-x", "c++", os.devnull], subprocess.DEVNULL

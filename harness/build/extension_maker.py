@@ -264,11 +264,8 @@ def _certain_in(with_stock: Mapping[str, str], errors: Sequence[Diagnostic]) -> 
     return [each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)]
 
 
-# What of PyTorch, besides a call, decides what is built.
-
-
 def state_of_torch() -> dict[str, Any]:
-    """The flags that PyTorch gives nvcc of its own, and the architectures it builds for, as a candidate left them."""
+    """What besides a call decides what PyTorch builds, as a candidate left it: flags for nvcc, architectures."""
     return {"common": list(map(str, cpp_extension.COMMON_NVCC_FLAGS)), "architectures": os.environ.get(_ARCHITECTURES)}
 
 
@@ -283,9 +280,6 @@ def take_state(state: Mapping[str, Any]) -> None:
 def load_nothing() -> None:
     """Leave what is built unopened in this process: what a library does as it is opened is its author's code."""
     cpp_extension._import_module_from_library = lambda *arguments, **named: None
-
-
-# What a call of `load` or `load_inline` is built from: its files and texts, and where its own headers lie.
 
 
 def source_files(arguments: Mapping[str, Any]) -> list[Path]:
@@ -324,12 +318,9 @@ def texts_of_halves(kind: str, arguments: Mapping[str, Any]) -> tuple[list[str],
     return [texts[path] for path in texts if path not in cuda], [texts[path] for path in cuda]
 
 
-# What is printed while something is built, by this process and by the compilers that it starts.
-
-
 @contextmanager
 def printed_to(path: Path) -> Iterator[None]:
-    """Send what is printed to a new file at `path`. Raises OSError when it cannot be written."""
+    """Send what this process and its compilers print to a new file at `path`. Raises OSError."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

@@ -36,25 +36,19 @@ def build_asked(
 ) -> tuple[Build, Verdict | None]:
     """`build` with what came of the `calls`, made by `jobs` compilers at once, and the verdict on those that fail."""
     try:
-        return _built(candidate, build, calls, builders, cache, jobs)
+        place, key = candidate.path.resolve().parent, cache.key(candidate, builders.toolchain)
+        with cache.staging() as private:
+            began, began_at = time.monotonic(), time.time()
+            ending = builders.run(candidate, private, jobs, calls=calls)
+            seconds = time.monotonic() - began
+            more, files = outcome.judge(ending, candidate, builders.toolchain, private, seconds, builders.timeout_s)
+            if more.verdict is None:
+                kept = sorted(each.key for each in more.extensions)
+                name = f"{_key_of_asked(key)}-{hashlib.sha256(repr(kept).encode()).hexdigest()[:8]}"
+                more = cache.store(name, more, digests_of(map(Path, files), began_at), place)
     except OSError as error:
         reason = f"could not be built in {cache.root} ({error})"
         return build, without_room([cache.root]) or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
-
-
-def _built(
-    candidate: Candidate, build: Build, calls: Sequence[Mapping[str, Any]], builders: Builders, cache: Cache, jobs: int
-) -> tuple[Build, Verdict | None]:
-    place, key = candidate.path.resolve().parent, cache.key(candidate, builders.toolchain)
-    with cache.staging() as private:
-        began, began_at = time.monotonic(), time.time()
-        ending = builders.run(candidate, private, jobs, calls=calls)
-        seconds = time.monotonic() - began
-        more, files = outcome.judge(ending, candidate, builders.toolchain, private, seconds, builders.timeout_s)
-        if more.verdict is None:
-            kept = sorted(each.key for each in more.extensions)
-            name = f"{_key_of_asked(key)}-{hashlib.sha256(repr(kept).encode()).hexdigest()[:8]}"
-            more = cache.store(name, more, digests_of(map(Path, files), began_at), place)
     return build.and_also(more), more.verdict
 
 

@@ -30,9 +30,7 @@ _FAILURE_CODES = {
     "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
 }
 _NO_NVCC = Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
-_NO_TRITON = Verdict(
-    Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton"
-)
+_NO_TRITON = Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")
 # Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled
 # after all, and what processes compiled that run none of it.
 IMPORTED, BUILT, COMPILED = "imported", "build", "compiled"

@@ -21,36 +21,13 @@ _TENSOR_HEADERS = ("torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h
 _WITH_VERSION = ("torch/extension.h", "torch/all.h", "torch/torch.h")  # PyTorch's own bring its version along
 
 # What stays the same for every call. The first define lets PyTorch's headers include single operators.
-_ALWAYS = """
-#ifndef AT_PER_OPERATOR_HEADERS
-#define AT_PER_OPERATOR_HEADERS
-#endif
-#include <math.h>
-#include <stdlib.h>
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <iostream>
-#include <numeric>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <unordered_map>
-#include <vector>
-#include <ATen/core/Tensor.h>
-#include <ATen/Device.h>
-#include <ATen/Dispatch.h>
-#include <ATen/Layout.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/TracerMode.h>
-#include <ATen/core/Formatting.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/util/irange.h>
-#include <torch/cuda.h>
-"""
+_PER_OPERATOR = "\n#ifndef AT_PER_OPERATOR_HEADERS\n#define AT_PER_OPERATOR_HEADERS\n#endif\n"
+_ALWAYS = (
+    "math.h", "stdlib.h", "algorithm", "cmath", "functional", "iostream", "numeric", "optional", "sstream", "string",
+    "unordered_map", "vector", "ATen/core/Tensor.h", "ATen/Device.h", "ATen/Dispatch.h", "ATen/Layout.h",
+    "ATen/TensorOperators.h", "ATen/TracerMode.h", "ATen/core/Formatting.h", "ATen/core/LegacyTypeDispatch.h",
+    "ATen/core/grad_mode.h", "c10/core/DeviceGuard.h", "c10/core/InferenceMode.h", "c10/util/irange.h", "torch/cuda.h",
+)
 # A header, and the words in a source that ask for it.
 _BY_WORD = {
     "ATen/Parallel.h": ("parallel_for", "parallel_reduce", "get_num_threads", "set_num_threads", "get_thread_num"),
@@ -96,6 +73,8 @@ _THEIRS = re.compile(
     r"\b_?(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|D?V?LOG|PYBIND11_|RECORD_|REGISTER_|FORALL_|MAKE_TORCH_|BUILD_FEATURE_"
     r"|HAS_(?:IMPL_ABSTRACT|PT2)|STRONG_HAS_|SKA_|SOFT_ASSERT|DEFINE_TO|EXPECTED_MAX_LEVEL|FORWARD_HAS_|DYNAMIC_TYPE_BIT)"
 )
+# What sources ask the preprocessor, where the answer may hang on headers that the stand-in leaves out. A question after
+# a macro is answered without a word where its header is missing: it would be another program.
 _QUESTION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
@@ -192,7 +171,7 @@ def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
     blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in words]
     headers = [header for header, asking in _BY_WORD.items() if words & set(asking)]
     core = "".join([
-        _OPEN, _ALWAYS, *_includes(headers), *_includes(_operators(torch_include, named)),
+        _OPEN, _PER_OPERATOR, *_includes([*_ALWAYS, *headers, *_operators(torch_include, named)]),
         "namespace torch {\nnamespace slim {\n",
         # As torch::autograd::make_variable does for a tensor that nobody else holds.
         "inline at::Tensor made(at::Tensor tensor, bool requires_grad) {\n"
@@ -226,10 +205,6 @@ def _cuda_context(torch_include: Path) -> dict[str, str]:
 
 def _includes(headers: Iterable[str]) -> list[str]:
     return [f"#include <{header}>\n" for header in headers]
-
-
-# What sources ask the preprocessor, where the answer may hang on headers that the stand-in leaves out. A question after a
-# macro is answered without a word where its header is missing: it would be another program.
 
 
 def _ask_of_pytorchs(texts: Iterable[str]) -> bool:

@@ -179,11 +179,14 @@ def _output(program: str, flag: str) -> str:
 
 def _driver() -> str | None:
     """The version of NVIDIA's kernel module, which compiles PTX where a build brings no machine code."""
+    return _match(r"Kernel Module\D*([\d.]+)", _text_of(Path("/proc/driver/nvidia/version")))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = Path("/proc/driver/nvidia/version").read_text()
+        return path.read_text(encoding="utf-8")
     except OSError:
-        return None
-    return _match(r"Kernel Module\D*([\d.]+)", text)
+        return ""
 
 
 def _torch_version(version_file: str) -> str:
@@ -202,21 +205,13 @@ def _torch_version(version_file: str) -> str:
 def _version_file() -> str:
     """The text of torch/version.py, read without importing torch; empty where there is none."""
     spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return ""
-    try:
-        return Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
-    except OSError:
-        return ""
+    return "" if spec is None or spec.origin is None else _text_of(Path(spec.origin).with_name("version.py"))
 
 
 @functools.lru_cache(maxsize=1)
 def _processor() -> str:
     """The model name and its instruction sets: a build for `native` is good for no other."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
+    lines = _text_of(Path("/proc/cpuinfo")).split("\n\n")[0].splitlines()
     named = ("model name", "flags", "Features")
     kept = [line.partition(":")[2].strip() for line in lines if line.startswith(named)]
-    return f"{platform.machine()} {' '.join(kept)}"
+    return f"{platform.machine()} {' '.join(kept) if lines else platform.processor()}"

@@ -30,14 +30,10 @@ _WARP_SPECIALIZED = (
 )
 _TENSOR_MAPS = r"tensormap|TensorMap|tensor_descriptor|st\.async|red\.async|cp\.reduce|tcgen05"
 _DOUBTS = {
-    "memcheck": (re.compile(_ASYNCHRONOUS), "asynchronous copies, whose zero-fill is taken for a read out of bounds"),
-    "racecheck": (re.compile(_WARP_SPECIALIZED), "barriers between groups of warps, which it does not always follow"),
-    "initcheck": (
-        re.compile(f"{_ASYNCHRONOUS}|{_TENSOR_MAPS}"), "asynchronous copies and stores, which it does not always see",
-    ),
-    "synccheck": (
-        re.compile(f"cooperative_groups|{_WARP_SPECIALIZED}"), "barriers that are not for all threads of a block",
-    ),
+    "memcheck": (_ASYNCHRONOUS, "asynchronous copies, whose zero-fill is taken for a read out of bounds"),
+    "racecheck": (_WARP_SPECIALIZED, "barriers between groups of warps, which it does not always follow"),
+    "initcheck": (f"{_ASYNCHRONOUS}|{_TENSOR_MAPS}", "asynchronous copies and stores, which it does not always see"),
+    "synccheck": (f"cooperative_groups|{_WARP_SPECIALIZED}", "barriers that are not for all threads of a block"),
 }
 _AFTER_LIBRARY = "what a library's kernel has stored, which it does not always see"
 
@@ -109,7 +105,7 @@ def doubt_of(finding: Finding, uses: Uses) -> str | None:
     if finding.tool == "memcheck" and not finding.is_read:
         return None
     pattern, what = _DOUBTS[finding.tool]
-    if pattern.search(uses.text):
+    if re.search(pattern, uses.text):
         return what
     return _AFTER_LIBRARY if finding.tool == "initcheck" and uses.library else None
 
