@@ -70,10 +70,8 @@ def summary(kernels: Sequence[KernelReport]) -> str:
         return ""
     spills, shared = max(each.spill_bytes for each in kernels), max(each.shared_bytes for each in kernels)
     return ", ".join([
-        "+".join(sorted({kernel.arch for kernel in kernels})),
-        *([f"{len(kernels)} kernels"] if len(kernels) > 1 else []),
-        f"{max(kernel.registers for kernel in kernels)} registers",
-        f"{spills} bytes of spills" if spills else "0 spills",
+        "+".join(sorted({each.arch for each in kernels})), *([f"{len(kernels)} kernels"] if len(kernels) > 1 else []),
+        f"{max(each.registers for each in kernels)} registers", f"{spills} bytes of spills" if spills else "0 spills",
         f"{f'{shared} B' if 0 < shared < 1024 else f'{shared / 1024:.3g} KB'} shared",
     ])
 

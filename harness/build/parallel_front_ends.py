@@ -173,10 +173,9 @@ def _module_id(steps: Steps, arguments: Sequence[str]) -> str:
 
 def main() -> None:
     nvcc, *arguments = sys.argv[1:]
-    try:
+    came = None
+    with suppress(OSError):  # a full disk, say: nvcc has its own words for it
         came = compile_with(nvcc, arguments)
-    except OSError:  # a full disk, say: nvcc has its own words for it
-        came = None
     if came is None:
         os.execvp(nvcc, [nvcc, *arguments])
     sys.stdout.buffer.write(came[1])

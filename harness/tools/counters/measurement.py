@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,14 +47,9 @@ class Read:
 
 def read_log(text: str) -> Read:
     """The kernels in `text`, ncu's CSV of the page "raw" with its messages before it."""
-    messages, rows = [], []
-    for line in text.splitlines():
-        match = _MESSAGE.match(line)
-        if match:
-            messages.append((match["level"], match["text"].strip()))
-        elif line.startswith('"'):
-            rows.append(line)
-    kernels = tuple(_kernels(rows))
+    lines = text.splitlines()
+    messages = [(match["level"], match["text"].strip()) for match in map(_MESSAGE.match, lines) if match]
+    kernels = tuple(_kernels([line for line in lines if line.startswith('"')]))
     if kernels:
         return Read(kernels)
     if _NO_PERMISSION in text:
@@ -63,15 +58,13 @@ def read_log(text: str) -> Read:
     return Read(trouble="ncu saw no kernel in the call" if said is None else f"ncu says: {said}")
 
 
-def _kernels(rows: list[str]) -> list[KernelCounters]:
+def _kernels(rows: list[str]) -> Iterator[KernelCounters]:
     """The rows below the header of names, but for that of units, which has no name of a kernel."""
-    kernels = []
     for named in csv.DictReader(io.StringIO("\n".join(rows)), restval="", restkey=""):
         if named.get("Kernel Name"):
             numbers = {name: _number(text) for name, text in named.items() if "__" in name}
             values = {name: value for name, value in numbers.items() if value is not None}
-            kernels.append(KernelCounters(named["Kernel Name"], values))
-    return kernels
+            yield KernelCounters(named["Kernel Name"], values)
 
 
 def _number(text: str) -> float | None:
