@@ -84,10 +84,8 @@ class Cache:
         return digest_of(content)[:32]
 
     def lookup(self, key: str, place: Path = Path(), init: str | None = None) -> Build | None:
-        """Return the build kept under `key`, or None when there is none that is whole and unchanged.
-
-        `place` is the folder of the candidate, where files lie that were stored by a name below it. `init` stands for
-        what `ModelNew` is constructed with, where that is known.
+        """Return the build kept under `key` that is whole and unchanged, or None. `place` is the candidate's folder,
+        which files may be named from; `init` stands for what `ModelNew` is constructed with, where that is known.
         """
         return next(self.all_kept(key, place, init), None)
 

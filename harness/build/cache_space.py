@@ -27,9 +27,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True)
 class Holding:
-    """One thing that can be removed from the cache; `used_s` is when it was last used, in seconds since 1970.
-
-    `kind` is "CUDA", "C++", "Python", "Triton and Inductor" or "unfinished".
+    """One thing that can be removed: `kind` is "CUDA", "C++", "Python", "Triton and Inductor" or "unfinished", and
+    `used_s` when it was last used, in seconds since 1970.
     """
 
     kind: str
@@ -59,10 +58,7 @@ class Lease:
 
 
 def limit_bytes() -> int:
-    """The size that the cache is kept below: $KERNEL_REFEREE_CACHE_LIMIT, like 20G, else 10 GiB.
-
-    Raises InputError for a text that is no size.
-    """
+    """The cache's limit: $KERNEL_REFEREE_CACHE_LIMIT, like 20G, else 10 GiB. Raises InputError for what is no size."""
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
         return DEFAULT_LIMIT_BYTES

@@ -1,7 +1,6 @@
-"""Compiling CUDA sources to machine code and no further, for a machine without a GPU.
-
-torch refuses to build CUDA extensions there, so nvcc is called directly on the text that `load_inline` would
-write. Of the C++ half `cpp_half` says what the host compiler would; how the two are linked is not looked at.
+"""Compiling CUDA sources to machine code and no further, for a machine without a GPU, where torch refuses to build:
+nvcc is called directly on the text that `load_inline` would write. Of the C++ half `cpp_half` says what the host
+compiler would; how the two are linked is not looked at.
 """
 
 from __future__ import annotations

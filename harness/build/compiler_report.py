@@ -1,7 +1,4 @@
-"""What ptxas says of each kernel (`-Xptxas=-v`): registers, spills, stack, shared and constant memory, or the cubin.
-
-Pure text in, figures out; how the compiler was called is left to `extension_maker` and `compile_only`.
-"""
+"""What ptxas (`-Xptxas=-v`) or the cubin says of each kernel: registers, spills, stack, shared and constant memory."""
 
 from __future__ import annotations
 
@@ -93,8 +90,7 @@ def _of_one(kernel: KernelReport) -> str:
 
 def short_name(symbol: str) -> str:
     """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" → "tile<32>".
-
-    Symbols with parts that are no plain names or numbers come back as they are.
+    With parts that are no plain names or numbers it comes back as it is.
     """
     if not symbol.startswith("_Z"):
         return symbol

@@ -79,9 +79,8 @@ def look(
 def preprocessed(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str | None, standard: str, last: Sequence[Path]
 ) -> dict[str, str]:
-    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails.
-
-    The one of `load_inline` is written below `place`, and `last` is as for `look`.
+    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails. That of
+    `load_inline` is written below `place`, and `last` is as for `look`.
     """
     compiler, text_by_file = find_host_compiler(), {}
     for file in _files(kind, arguments, place) if compiler is not None else ():

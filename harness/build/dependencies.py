@@ -1,6 +1,5 @@
-"""Which files the compilers read for a build, as they say themselves; those of the toolchain are left out.
-
-A toolchain is known by its versions; everything else that was read decides whether a kept build is still good.
+"""Which files the compilers read for a build, as they say themselves. Those of the toolchain, known by its versions,
+are left out; everything else decides whether a kept build is still good.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""A compiler's errors, told against the candidate's own file and line, or those of a file beside it.
-
-The CUDA or C++ source is a string inside a Python file and the compilers speak of a generated one; `explain`
-finds the way back and leaves out ninja, command lines and templates.
+"""A compiler's errors, told against the candidate's own file and line, or those of a file beside it: the source is a
+string inside a Python file, and compilers speak of a generated one. ninja, command lines and templates are left out.
 """
 
 from __future__ import annotations
@@ -51,9 +49,8 @@ _OF_ONE_ARCH = {"wgmma": "sm_90a", "tcgen05": "sm_100a"}
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message; `line` is 1-based in `file`, None where the compiler named no place.
-
-    `quoted` is the text of the line without its indent, `offset` where in it the compiler points.
+    """One message; `line` is 1-based in `file`, None where the compiler named no place. `quoted` is the text of the
+    line without its indent, `offset` where in it the compiler points.
     """
 
     kind: str
@@ -66,9 +63,7 @@ class Diagnostic:
 
 def explain(log: str, source: str, path: Path, generated: Mapping[str, str] | None = None) -> str:
     """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when there is none.
-
-    The candidate has `source` and lies at `path`. `generated` gives the texts that the compilers were fed by path, as
-    far as they are known.
+    `generated` gives the texts that the compilers were fed, by path, as far as they are known.
     """
     errors = [each for each in diagnostics(log) if each.kind == "error"][:_MOST_PLACED]
     origin = _Origin(source, path, generated or {})

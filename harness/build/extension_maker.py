@@ -137,9 +137,8 @@ class ExtensionMaker:
     def _with_slim_headers(
         self, build: Callable[..., Any], kind: str, key: str, arguments: dict[str, Any]
     ) -> tuple[bool, Any]:
-        """Whether the call builds with the stand-in first on the include path, and what `build` then returned.
-
-        Of an attempt that failed nothing is left. Raises what `build` raised where it would do so without it, too.
+        """Whether the call builds with the stand-in first on the include path, and what `build` then returned. A failed
+        attempt leaves nothing. Raises what `build` raised where it would do so without the stand-in, too.
         """
         place, headers = self.folder / key, self.folder / f"{key}-headers"
         versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
@@ -162,9 +161,8 @@ class ExtensionMaker:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True, exist_ok=True)
             # torch counts the builds of a name and would call the module NAME_v1 the second time.
-            if version is None:
-                versions.pop(arguments.get("name"), None)
-            else:
+            versions.pop(arguments.get("name"), None)
+            if version is not None:
                 versions[arguments.get("name")] = version
             return False, None
 

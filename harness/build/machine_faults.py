@@ -63,10 +63,8 @@ def without_room(folders: Iterable[Path]) -> Verdict | None:
 
 
 def machine_fault(output: str, folders: Iterable[Path]) -> Verdict | None:
-    """The verdict on a process that failed with the words `output`, where it failed for what the machine lacks.
-
-    `folders` are those that it wrote to, and the temporary one besides. None where its words name no such fault, or the
-    machine has none.
+    """The verdict on a process that failed with the words `output`, where it failed for what the machine lacks, else
+    None. `folders` are those that it wrote to, besides the temporary one.
     """
     verdict = without_compiler() if any(sign in output for sign in _COMPILER_SIGNS) else None
     if verdict is None and any(sign in output for sign in _DISK_SIGNS):

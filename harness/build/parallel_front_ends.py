@@ -39,7 +39,6 @@ _OF_DEVICE = ("cicc", "ptxas", "fatbinary")
 @dataclass(frozen=True)
 class Steps:
     """The commands of one compilation, for a shell: two rows that touch none of each other's files, then the last one.
-
     `dependencies` is the makefile's rule that is asked for, if it is; each row leaves its part of it behind it.
     """
 

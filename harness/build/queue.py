@@ -1,8 +1,4 @@
-"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory allow.
-
-`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for the
-candidate is decided in `outcome`.
-"""
+"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory allow."""
 
 from __future__ import annotations
 

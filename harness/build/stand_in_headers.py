@@ -216,9 +216,8 @@ def _ask_of_pytorchs(texts: Iterable[str]) -> bool:
 
 
 def _may_ask_of_pythons(texts: Sequence[str]) -> bool:
-    """Whether a condition in one of `texts` may hang on a macro of Python.h, or of a system's header that comes with it.
-
-    What the texts define themselves is theirs, unless Python defines it too.
+    """Whether a condition in one of `texts` may hang on a macro of Python.h, or of a system's header that comes with
+    it. What the texts define themselves is theirs, unless Python defines it too.
     """
     joined = _CONTINUED.sub(" ", "\n".join(texts))
     words = {word for line in _QUESTION.findall(joined) for word in _ASKED_WORD.findall(line)}

@@ -1,6 +1,5 @@
-"""Which compilers, torch and Python stand behind a build, and the GPU architecture it is for.
-
-Found without importing torch. Every field of `Toolchain` is part of the cache's key.
+"""Which compilers, torch and Python stand behind a build, and the GPU architecture it is for: found without importing
+torch. Every field of `Toolchain` is part of the cache's key.
 """
 
 from __future__ import annotations

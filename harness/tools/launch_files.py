@@ -1,7 +1,4 @@
-"""A small launch as files: what the program under the tool needs to load a candidate and call it once.
-
-JSON and raw bytes, as everywhere on the way to a candidate.
-"""
+"""A small launch as files, of JSON and raw bytes: what the program under the tool needs to call a candidate once."""
 
 from __future__ import annotations
 

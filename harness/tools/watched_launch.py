@@ -33,9 +33,8 @@ class WatchedLaunch:
     folder: Path
 
     def run(self, command: Command, log: str, limit_s: float, *, profiled: bool = False) -> tuple[Child, bool]:
-        """Have the tool make the launch, which may take `limit_s`; its second call alone is `profiled`.
-
-        Returns the process, which is gone, and whether it came to its end. Raises OSError when none can start.
+        """Have the tool make the launch, which may take `limit_s`; its second call alone is `profiled`. Returns the
+        process, which is gone, and whether it came to its end. Raises OSError when none can start.
         """
         (self.folder / launch_files.OUTCOME).unlink(missing_ok=True)
         target = python_of("harness.tools.watched_call", str(self.folder), *(["profiled"] if profiled else []))

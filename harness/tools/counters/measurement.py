@@ -1,6 +1,4 @@
-"""One launch of a candidate under ncu, in a process of its own behind the sandbox, and what ncu wrote of it.
-
-That is a row of raw values for each kernel, or its own words on why there is none.
+"""One launch of a candidate under ncu, behind the sandbox: a row of raw values for each kernel, or why there is none.
 """
 
 from __future__ import annotations
@@ -78,9 +76,8 @@ def measure(
     program: str, launch: SmallLaunch, environment: Mapping[str, str], sandbox: Sandbox | None, limit_s: float,
     triton_cache: Path | None = None,
 ) -> Read:
-    """What ncu (`program`) counts in the second call of `launch`, or why it could not.
-
-    `environment` is the child's, scrubbed, with the device that it may see. Raises OSError when no process can start.
+    """What ncu (`program`) counts in the second call of `launch`, or why it could not. `environment` is scrubbed, with
+    the device that the child may see. Raises OSError when no process can start.
     """
     with laid_out(program, launch, environment, sandbox, triton_cache) as watched:
         child, has_ended = watched.run(partial(command, program), _REPORT, limit_s, profiled=True)
