@@ -1,5 +1,4 @@
-"""One launch of a candidate under ncu, behind the sandbox: a row of raw values for each kernel, or why there is none.
-"""
+"""One launch of a candidate under ncu, behind the sandbox: a row of raw values for each kernel, or why it has none."""
 
 from __future__ import annotations
 
