@@ -35,7 +35,7 @@ class AskingMaker(ExtensionMaker):
         self._ask = ask
         self._environment = self._heeded()
 
-    def _build(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+    def _build(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         call = {**call_as_json(kind, arguments), "state": extension_maker.state_of_torch()}
         for slim_headers in (True, False) if self.slim_headers else (False,):
             answer = self._ask({"compile": call, "slim_headers": slim_headers})
@@ -50,7 +50,7 @@ class AskingMaker(ExtensionMaker):
             raise self._noted(NotCompiled(str(unloaded), answer["log"])) from unloaded
         if self._is_only_here(call):
             self.slim_headers = False  # with the stand-in it has been tried
-            return super()._build(kind, real, key, arguments)
+            return super()._build(kind, key, arguments)
         if failure["kind"] == "no_nvcc":
             raise NoCompiler(failure["message"])
         if failure["kind"] != "compile_error":  # no compiler came as far as the sources

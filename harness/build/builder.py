@@ -1,10 +1,9 @@
-"""``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what
-came; or compile one call of another builder's, and run nothing of the candidate's.
+"""``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what came; or
+compile one call of another builder's, and run nothing of the candidate's.
 
 Each is a fresh process behind the sandbox, without a GPU. While it works, a builder says what it is doing
-(`builder_progress`), from which the judge knows how long to wait. One that imports a candidate also sends the calls that
-are to be compiled. At last comes one frame: the extensions, the compilers' output, and the failure, if any, with the
-candidate's line.
+(`builder_progress`); one that imports a candidate also sends the calls that are to be compiled. At last comes one
+frame: the extensions, the compilers' output, and the failure, if any, with the candidate's line.
 """
 
 from __future__ import annotations
@@ -48,11 +47,6 @@ class _Attempt:
     wanted: str | None = None
     note: str | None = None
 
-    @property
-    def may_go_otherwise(self) -> bool:
-        """Whether it could end otherwise where questions about the device are answered otherwise."""
-        return self.wanted is not None or (self.failure is not None and self.failure["kind"] == "import_error")
-
 
 def main() -> None:
     if hasattr(os, "nice"):
@@ -67,9 +61,7 @@ def main() -> None:
 
 
 def asking(channel: Channel, speaker: Speaker) -> Ask:
-    """What has the `speaker` ask the judge to have one call compiled, and returns the answer that comes on `channel`; one
-    thread at a time.
-    """
+    """What has the `speaker` ask for one call to be compiled, and returns the answer; one thread at a time."""
     lock = threading.Lock()
 
     def ask(call: dict[str, Any]) -> Mapping[str, Any]:
@@ -81,26 +73,23 @@ def asking(channel: Channel, speaker: Speaker) -> Ask:
 
 
 def _give_way_to_other_sessions() -> None:
-    """Leave the cores to another run's clock: Linux shares them out between sessions first, and this child's is its own.
+    """Leave the cores to another run's clock: Linux shares them out between sessions first, and this child has its own.
 
-    A call of 22 ms took 41 beside another session's process, at nice 19 as at 0, and 22 where that session was at 19 too.
+    A call of 22 ms took 41 beside another session's process, at nice 19 as at 0, and 22 where that was at 19 too.
     Where nobody times, a session so low would starve on a busy machine.
     """
     for _ in range(_TRIES):
         try:
             Path("/proc/self/autogroup").write_text(str(_NICE), encoding="ascii")
+            return
         except BlockingIOError:  # it may be changed ten times a second on the whole machine
             time.sleep(0.1)
         except OSError:  # sessions count for nothing here
             return
-        else:
-            return
 
 
 def compiled(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
-    """Make the one call of `request["compile"]`, and load nothing of what comes: this process runs none of the candidate's
-    code. Returns the answer's frame.
-    """
+    """Make the one call of `request`, and load nothing of it: this process runs none of the candidate's code."""
     from harness.build import extension_maker
 
     call = request["compile"]
@@ -127,11 +116,11 @@ def _maker(request: dict[str, Any], speaker: Speaker, ask: Ask | None = None) ->
 
 
 def build(request: dict[str, Any], speaker: Speaker, ask: Ask) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
-    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted:
-    whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None).
-    Returns the answer's frame, with what was compiled here. `speaker` says meanwhile what is being done, and `ask` has a call
-    compiled elsewhere.
+    """Carry out `request`, and return the answer's frame, with what was compiled here.
+
+    It has candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping for each at
+    which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted: whether
+    Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None.
     """
     from harness.protocol.stand_in_gpu import interpret_triton
 
@@ -139,15 +128,12 @@ def build(request: dict[str, Any], speaker: Speaker, ask: Ask) -> dict[str, Any]
     maker.install()
     if request["interpreted"]:
         interpret_triton(request["device"])
-    private = Path(request["folder"]).parent
+    private, calls = Path(request["folder"]).parent, request["calls"]
     not_its_own = private, Path(_OURS), Path(request.get("reference") or _OURS)
     opened = OpenedFiles(Path(request["candidate"]), not_its_own)
-    went = _went(lambda: _make(request["calls"], maker), request) if request["calls"] else _imported(
-        request, maker, speaker
-    )
-    warnings = [note for note in (went.note, went.wanted) if note]
-    if went.failure is None and maker.failures:
-        warnings.append(WENT_ON)
+    went = _went(lambda: _make(calls, maker), request) if calls else _imported(request, maker, speaker)
+    went_on = WENT_ON if went.failure is None and maker.failures else None
+    warnings = [note for note in (went.note, went.wanted, went_on) if note]
     files = maker.files.union(opened.names())
     return {
         "extensions": maker.extensions, "log": maker.log[-_LOG_CHARACTERS:], "failure": went.failure,
@@ -158,22 +144,22 @@ def build(request: dict[str, Any], speaker: Speaker, ask: Ask) -> dict[str, Any]
 
 
 def _imported(request: dict[str, Any], maker: ExtensionMaker, speaker: Speaker) -> _Attempt:
-    """Import the candidate and construct it, its questions about the device answered as for the one that the run is for.
+    """Import the candidate and construct it, its questions about the device answered as for the one of this run.
 
-    Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and for
-    one without a GPU those of one that it is compiled for. That counts where it ends better. An interpreted one always
-    hears of a GPU.
+    Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and
+    for one without a GPU those of one that it is compiled for. That counts where it ends better. An interpreted one
+    always hears of a GPU.
     """
     from harness.protocol.stand_in_gpu import answer_for
 
-    of_this_machine, of_a_gpu = None, request["device"]
-    first, other = (of_this_machine, of_a_gpu) if request["without_gpu"] else (of_a_gpu, of_this_machine)
+    first, other = (None, request["device"]) if request["without_gpu"] else (request["device"], None)
     if request["interpreted"]:
-        first = other = of_a_gpu
+        first = other = request["device"]
     answer_for(first)
     speaker.imports()
     attempt = _went(lambda: _import_and_construct(request, maker), request)
-    if first == other or maker.extensions or not attempt.may_go_otherwise:
+    may_go_otherwise = attempt.wanted or (attempt.failure is not None and attempt.failure["kind"] == "import_error")
+    if first == other or maker.extensions or not may_go_otherwise:
         return attempt
     answer_for(other)
     speaker.imports()
@@ -206,15 +192,19 @@ def _went(do: Callable[[], dict[str, Any] | None], request: dict[str, Any]) -> _
 
 
 def _import_and_construct(request: dict[str, Any], maker: ExtensionMaker) -> dict[str, Any] | None:
+    import torch
+
     module = import_source(Path(request["candidate"]))
-    failure = _without_model(module)
-    if failure is None:
+    model_new = getattr(module, "ModelNew", None)
+    if isinstance(model_new, type) and issubclass(model_new, torch.nn.Module):
         _construct(module, request, maker)
-    return failure
+        return None
+    what = "there is no ModelNew in it" if model_new is None else "ModelNew is no class that derives from nn.Module"
+    return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 
 def _make(calls: Sequence[Mapping[str, Any]], maker: ExtensionMaker) -> None:
-    """Build what a worker of the candidate's asked for. Raises what the first that fails raises, once all were tried."""
+    """Build what a worker of the candidate's asked for. Raises what the first that fails raises, once all are tried."""
     failed: Exception | None = None
     for call in calls:
         try:
@@ -243,21 +233,8 @@ def _is_in_scratch(path: str) -> bool:
         return True  # removed by the candidate, which could remove nothing else
 
 
-def _without_model(module: Any) -> dict[str, Any] | None:
-    import torch
-
-    model_new = getattr(module, "ModelNew", None)
-    if isinstance(model_new, type) and issubclass(model_new, torch.nn.Module):
-        return None
-    missing = "there is no ModelNew in it"
-    what = missing if model_new is None else "ModelNew is no class that derives from nn.Module"
-    return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
-
-
 def _construct(module: Any, request: dict[str, Any], maker: ExtensionMaker) -> None:
-    """Make one ModelNew, for candidates that build in `__init__`, and then one at each further size; what it raises for
-    want of a GPU is no fault.
-    """
+    """Make a ModelNew at each size, for those that build in `__init__`; what it raises there is no fault."""
     if not request.get("reference"):
         return
     from harness.protocol import parallel_draws

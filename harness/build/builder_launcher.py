@@ -27,7 +27,6 @@ from harness.sandbox.prestart import PRELOADED
 from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child, spawn
 
-
 # Each with the stand-in for PyTorch's headers, and without.
 MOST_CALLS = 2 * MOST_EXTENSIONS
 
@@ -36,10 +35,9 @@ MOST_CALLS = 2 * MOST_EXTENSIONS
 class Builders:
     """What all builders of a run have in common.
 
-    A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init`
-    says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the run
-    is for, None where there is none. Of the folders in `hidden` a builder sees only what is its candidate's. It builds
-    `gently` where another run is timing.
+    A build may take `timeout_s`, and in it the import `import_timeout_s`, compiling not counted. `init` says how
+    `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the run's GPU, if any.
+    Of the folders in `hidden` a builder sees only what is its candidate's. `gently` is for where another run is timing.
     """
 
     toolchain: Toolchain
@@ -69,12 +67,18 @@ class Builders:
         compiled: list[Compiled] = []
 
         def compile_one(frame: Mapping[str, Any]) -> Ending:
-            call = frame["compile"]
-            flags, wanted = unknown_flags(call, call["state"]["common"]), {"compile": call, "slim_headers": bool(frame["slim_headers"])}
+            """Have one call compiled, by a child that runs none of the candidate's code."""
+            # Of what is asked in the candidate's process the call alone counts: not where compilers or folders are.
+            call, private = frame["compile"], place / str(len(compiled))
+            flags = unknown_flags(call, call["state"]["common"])
+            slim = bool(frame["slim_headers"]) and stand_in_headers.is_wanted()
             if len(compiled) == MOST_CALLS:
                 raise ValueError(f"it asks for more than {MOST_CALLS} calls")
-            # Of what is asked in the candidate's process the call alone counts: not where compilers or folders are.
-            ending = self._compile(candidate, place / str(len(compiled)), jobs, {**request, **wanted}, begun, limits)
+            (private / BUILT).mkdir(parents=True)
+            compiling = self._spawn(candidate, private, jobs, [own.resolve()])
+            begun(compiling)
+            wanted = {"compile": call, "slim_headers": slim, "folder": str((private / BUILT).resolve())}
+            ending = self._carry_out(compiling, {**request, **wanted}, limits)
             if ending.answer is not None:
                 compiled.append(Compiled(ending.answer, flags))
             begun(child)
@@ -83,18 +87,6 @@ class Builders:
         child = self._spawn(candidate, own, jobs, [place])
         begun(child)
         return replace(self._carry_out(child, request, limits, compile_one), compiled=tuple(compiled))
-
-    def _compile(
-        self, candidate: Candidate, private: Path, jobs: int, request: Mapping[str, Any], begun: Callable[[Child], None],
-        limits: BuildLimits,
-    ) -> Ending:
-        """Have one call compiled below `private`, by a child that runs none of the candidate's code."""
-        folder = private / BUILT
-        folder.mkdir(parents=True)
-        child = self._spawn(candidate, private, jobs, [Path(request["folder"]).parent])
-        begun(child)
-        wanted = {"slim_headers": request["slim_headers"] and stand_in_headers.is_wanted(), "folder": str(folder.resolve())}
-        return self._carry_out(child, {**request, **wanted}, limits)
 
     def _spawn(self, candidate: Candidate, private: Path, jobs: int, seen: Sequence[Path]) -> Child:
         readable, hidden = self._places(candidate)
@@ -107,8 +99,8 @@ class Builders:
         self, child: Child, request: Mapping[str, Any], limits: BuildLimits,
         compile_one: Callable[[Mapping[str, Any]], Ending] | None = None,
     ) -> Ending:
-        """Have `child` do what `request` says, and end it. What it asks to have compiled `compile_one` does; where that ends
-        without an answer, all of it has.
+        """Have `child` do what `request` says, and end it. What it asks to have compiled `compile_one` does; where that
+        ends without an answer, all of it has.
         """
         answer, problem = None, ""
         try:
@@ -137,9 +129,8 @@ class Builders:
     def _request(self, candidate: Candidate, private: Path, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {
             "candidate": str(candidate.file_in(private).resolve()), "folder": str((private / BUILT).resolve()),
-            "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
+            "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms), "device": self._answers_for(candidate),
             "without_gpu": self.toolchain.compile_only, "slim_headers": stand_in_headers.is_wanted(),
-            "device": self._answers_for(candidate),
             "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,
             "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
             "calls": [dict(call) for call in calls] or None, "gently": self.gently,
@@ -176,16 +167,13 @@ class Builders:
         if self.toolchain.nvcc_path and not self.toolchain.compile_only:
             home = extra["CUDA_HOME"] = cuda_home(self.toolchain.nvcc_path)
             if stand_in_headers.is_wanted():  # else a build is to be what torch itself makes of it
-                # torch writes it into a file of ninja's, where two dollar signs stand for one.
-                extra["PYTORCH_NVCC"] = parallel_front_ends.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
+                command = parallel_front_ends.command_for(os.path.join(home, "bin", "nvcc"))
+                extra["PYTORCH_NVCC"] = command.replace("$", "$$")  # in a file of ninja's two stand for one
         return scrubbed(os.environ, extra)
 
 
 def stand_in_gpu_of(candidate: Candidate, toolchain: Toolchain) -> dict[str, Any] | None:
-    """Return the properties of the GPU that Triton's interpreter stands in for as it runs `candidate` on the CPU.
-
-    None where it does not: the candidate is no Triton, or there is a GPU.
-    """
+    """The properties of the GPU that Triton's interpreter stands in for; None where it does not run `candidate`."""
     if candidate.language != "triton" or not toolchain.compile_only:
         return None
     return (card_of(toolchain.arch) or card_of(COMPILE_ONLY_ARCH)).properties()

@@ -68,8 +68,7 @@ class Speaker:
         self._compiling, self._has_begun_again = 0, False
 
     def imports(self) -> None:
-        with self._lock:
-            self._send(IMPORTS)
+        self.ask(IMPORTS)
 
     def ask(self, frame: Mapping[str, Any]) -> None:
         """Say what is to be compiled, in the middle of no other word."""

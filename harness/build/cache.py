@@ -1,9 +1,8 @@
 """Builds kept by content: the same source, toolchain and architecture are built once, also by parallel runs.
 
-An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed
-again on every use; one that has changed is thrown away and built anew. Of a candidate that reads other files there is an
-entry for each state of them that was built. Failed builds are not kept. What is removed for want of room, and when, is
-decided in `cache_space`.
+An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed again on
+every use; one that has changed is thrown away and built anew. Of a candidate that reads other files there is an entry
+for each state of them that was built. Failed builds are not kept. What is removed, and when, is in `cache_space`.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ def default_root() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has need never end. Raises OSError.
-    """
+    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has may not end. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         left_bytes = os.fstat(file.fileno()).st_size
@@ -59,6 +57,10 @@ def sha256_of(path: Path) -> str:
             digest.update(chunk)
             left_bytes -= len(chunk)
     return digest.hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 class Cache:
@@ -74,21 +76,16 @@ class Cache:
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
         content = [BUILD_VERSION, stand_in_headers.is_wanted(), candidate.source, asdict(toolchain)]
-        if candidate.files:
-            content.append(candidate.files)
-        if knows_its_name(candidate.source):
-            content.append(candidate.path.stem)
-        # Such a file reads others. What is in them is looked at in `lookup`; but one more may be found before another, or
-        # be one of all that lie there.
-        if reads_beside(candidate):
-            content.append(_sources_below(candidate.path.resolve().parent))
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+        content += [candidate.files] if candidate.files else []
+        content += [candidate.path.stem] if knows_its_name(candidate.source) else []
+        # What is in the files that it reads is looked at in `lookup`; but one more may be found before another, or be
+        # one of all that lie there.
+        content += [_sources_below(candidate.path.resolve().parent)] if reads_beside(candidate) else []
+        return digest_of(content)[:32]
 
     def lookup(self, key: str, place: Path = Path(), init: str | None = None) -> Build | None:
-        """Return the build kept under `key`, or None when there is none that is whole and unchanged.
-
-        `place` is the folder of the candidate, where files lie that were stored by a name below it. `init` stands for what
-        `ModelNew` is constructed with, where that is known.
+        """Return the build kept under `key` that is whole and unchanged, or None. `place` is the candidate's folder,
+        which files may be named from; `init` stands for what `ModelNew` is constructed with, where that is known.
         """
         return next(self.all_kept(key, place, init), None)
 
@@ -114,8 +111,8 @@ class Cache:
                 with suppress(OSError):
                     os.utime(folder / "manifest.json")  # the clock of the least recently used
                 yield build
-                continue
-            shutil.rmtree(folder, ignore_errors=True)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def store(
         self, key: str, build: Build, files: Mapping[str, str] | None = None, place: Path | None = None,
@@ -123,61 +120,42 @@ class Cache:
     ) -> Build:
         """Keep `build` under `key` and return it with its extensions where they now lie.
 
-        The shared objects are copied from where they are and hashed. `files` are further files that the build depends
-        on, with their SHA-256; those below `place` are found again when it moves; `init` is as in `lookup`. A build that
-        failed is returned as it is and not kept.
+        The shared objects are copied and hashed. `files` are further files that it depends on, with their SHA-256;
+        those below `place` are found again when it moves; `init` is as in `lookup`. A build that failed is not kept.
         """
         if build.verdict is not None and build.verdict.status is not Status.COMPILED:
             return build
-        made = Path(tempfile.mkdtemp(prefix="entry-", dir=self._staging))
-        try:
-            return self._stored(made, key, build, files, place, init)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)  # half of it, on a disk that is full
-            raise
-
-    def _stored(
-        self, made: Path, key: str, build: Build, files: Mapping[str, str] | None, place: Path | None, init: str | None
-    ) -> Build:
-        moved = []
-        for number, extension in enumerate(build.extensions):
-            if not extension.path.is_file():
-                continue
-            name = f"{number}-{extension.path.name}"
-            shutil.copyfile(extension.path, made / name)
-            (made / name).chmod(0o555)
-            moved.append(replace(extension, path=made / name, sha256=sha256_of(made / name)))
-        build = replace(build, extensions=tuple(moved))
-        named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
-        # From another folder the same source may find other files outside it, or by the path that it was compiled by.
-        bound = place is not None and (
-            build.is_bound or any(map(_is_of_a_place, named)) or any(_has_own_path(place / name) for name in named)
-        )
-        where, of_init = str(place) if bound else None, init if build.is_of_init else None
-        body = {
-            "version": BUILD_VERSION, "key": key, "place": where, "init": of_init, "files": named, "build": build.to_json(),
-        }
-        (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
-        if not all(map(_DIGEST.fullmatch, named.values())):
-            name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
-        else:
-            others = where is not None or of_init is not None or named
-            name = f"{key}-{_digest_of([where, of_init, named])}" if others else key
-        folder = self._entries / name
-        try:
+        with self.staging() as made:
+            moved = []
+            for number, extension in enumerate(build.extensions):
+                if extension.path.is_file():
+                    path = made / f"{number}-{extension.path.name}"
+                    shutil.copyfile(extension.path, path)
+                    path.chmod(0o555)
+                    moved.append(replace(extension, path=path, sha256=sha256_of(path)))
+            build = replace(build, extensions=tuple(moved))
+            named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
+            # From another folder the same source may find other files outside it, or by the path it was compiled by.
+            bound = place is not None and (
+                build.is_bound or any(map(_is_of_a_place, named)) or any(_has_own_path(place / name) for name in named)
+            )
+            where, of_init = str(place) if bound else None, init if build.is_of_init else None
+            body = {"version": BUILD_VERSION, "key": key, "place": where, "init": of_init, "files": named}
+            (made / "manifest.json").write_text(json.dumps({**body, "build": build.to_json()}), encoding="utf-8")
+            has_others = where is not None or of_init is not None or named
+            name = f"{key}-{digest_of([where, of_init, named])[:16]}" if has_others else key
+            if not all(map(_DIGEST.fullmatch, named.values())):
+                name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
+            folder = self._entries / name
             shutil.rmtree(folder, ignore_errors=True)
-            os.replace(made, folder)
-        except OSError:
-            # Another run put the same entry there in this moment.
-            shutil.rmtree(made, ignore_errors=True)
-        kept = tuple(replace(each, path=folder / each.path.name) for each in build.extensions)
-        return replace(build, extensions=kept)
+            with suppress(OSError):  # another run put the same entry there in this moment
+                os.replace(made, folder)
+            kept = tuple(replace(each, path=folder / each.path.name) for each in build.extensions)
+            return replace(build, extensions=kept)
 
     @contextmanager
     def lock(self, key: str, timeout_s: float, is_given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Hold the entry against other runs; after `timeout_s` seconds, or once it `is_given_up`, go on without, for both
-        may build it.
-        """
+        """Hold the entry against other runs; after `timeout_s`, or once it `is_given_up`, go on: both may build it."""
         lock, deadline = Lock(self._locks / f"{key}.lock"), time.monotonic() + timeout_s
         while not lock.take(min(_POLL_S, timeout_s)) and time.monotonic() < deadline and not is_given_up():
             pass
@@ -197,10 +175,8 @@ class Cache:
 
 
 def sources_untold(candidate: Candidate) -> list[Path]:
-    """Sources below the candidate's folder that a build may have read and nobody says so.
-
-    Compilers leave out headers that they found where they look for a system's, and what an assembler includes; and
-    another program says nothing of what it read.
+    """Sources below the candidate's folder that a build may have read and nobody says so: compilers leave out headers
+    that they found where they look for a system's, and what an assembler includes; another program says nothing of it.
     """
     if not reads_beside(candidate):
         return []
@@ -215,7 +191,7 @@ def digests_of(paths: Iterable[Path], began_at: float) -> dict[str, str]:
 
 
 def _digest(path: Path, began_at: float) -> str:
-    """The SHA-256 of a file that a build read, or none that any file has where it was put there since the build began."""
+    """The SHA-256 of a file that a build read, or none that any file has where it came there since the build began."""
     try:
         status = path.stat()
         return sha256_of(path) if max(status.st_mtime, status.st_ctime) < began_at else "saved meanwhile"
@@ -235,28 +211,25 @@ def reads_beside(candidate: Candidate) -> bool:
 
 
 def _sources_below(folder: Path) -> list[str]:
-    """The names of all sources that lie below `folder`, and of links with what they lead to; hidden folders are left out.
-    """
+    """The names of all sources below `folder`, and of links with what they lead to; hidden folders are left out."""
     sources = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
         links = (Path(place, name) for name in (*folders, *sorted(names)) if os.path.islink(os.path.join(place, name)))
         sources += [f"{path.relative_to(folder)} -> {os.readlink(path)}" for path in links]
-        for name in sorted(names):
-            path = Path(place, name)
+        for path in (Path(place, name) for name in sorted(names)):
             if path.suffix in _SOURCES and path.is_file() and len(sources) < _MOST_SOURCES:
                 sources.append(str(path.relative_to(folder)))
     return sources
 
 
 def _are_as_told(files: Mapping[str, str], place: Path, digests: dict[str, str | None]) -> bool:
-    """Whether all `files` have the content that they are told by; `digests` keeps what was read."""
+    """Whether all `files` have the content that they are told by; `digests` keeps what was read, None for none."""
     for name, digest in files.items():
         if name not in digests:
-            try:
+            digests[name] = None
+            with suppress(OSError):
                 digests[name] = sha256_of(place / name)
-            except OSError:
-                digests[name] = None
         if digests[name] != digest:
             return False
     return True
@@ -275,10 +248,6 @@ def _has_own_path(path: Path) -> bool:
         return _OWN_PATH.search(path.read_bytes()) is not None
     except OSError:
         return True
-
-
-def _digest_of(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _name_below(place: Path | None, path: str) -> str:

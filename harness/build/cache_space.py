@@ -27,9 +27,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True)
 class Holding:
-    """One thing that can be removed from the cache; `used_s` is when it was last used, in seconds since 1970.
-
-    `kind` is "CUDA", "C++", "Python", "Triton and Inductor" or "unfinished".
+    """One thing that can be removed: `kind` is "CUDA", "C++", "Python", "Triton and Inductor" or "unfinished", and
+    `used_s` when it was last used, in seconds since 1970.
     """
 
     kind: str
@@ -59,10 +58,7 @@ class Lease:
 
 
 def limit_bytes() -> int:
-    """The size that the cache is kept below: $KERNEL_REFEREE_CACHE_LIMIT, like 20G, else 10 GiB.
-
-    Raises InputError for a text that is no size.
-    """
+    """The cache's limit: $KERNEL_REFEREE_CACHE_LIMIT, like 20G, else 10 GiB. Raises InputError for what is no size."""
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
         return DEFAULT_LIMIT_BYTES
@@ -74,11 +70,11 @@ def limit_bytes() -> int:
 
 def holdings(root: Path) -> list[Holding]:
     """Everything that the cache below `root` holds, the least recently used first."""
-    possible_holdings = [_holding(_kind_of(path), path, path / "manifest.json") for path in _folders(root / "entries")]
-    for compiled_for in _folders(root / "warm"):
-        possible_holdings += [_holding("Triton and Inductor", path, path) for path in _folders(compiled_for)]
-    possible_holdings += [_holding("unfinished", path, path) for path in _folders(root / "staging")]
-    return sorted((each for each in possible_holdings if each is not None), key=lambda each: each.used_s)
+    found = [_holding(_kind_of(path), path) for path in _folders(root / "entries")]
+    warm = [path for compiled_for in _folders(root / "warm") for path in _folders(compiled_for)]
+    found += [_holding("Triton and Inductor", path) for path in warm]
+    found += [_holding("unfinished", path) for path in _folders(root / "staging")]
+    return sorted((each for each in found if each is not None), key=lambda each: each.used_s)
 
 
 def remove(root: Path, chosen: Sequence[Holding]) -> list[Holding]:
@@ -87,7 +83,7 @@ def remove(root: Path, chosen: Sequence[Holding]) -> list[Holding]:
     gone = []
     for each in chosen:
         # Looked up again: it may have been used since it was listed.
-        now = _holding(each.kind, each.path, _clock_of(each))
+        now = _holding(each.kind, each.path)
         if now is not None and now.used_s < oldest_s and _remove_whole(root, each.path):
             gone.append(each)
     return gone
@@ -95,15 +91,12 @@ def remove(root: Path, chosen: Sequence[Holding]) -> list[Holding]:
 
 def make_room(root: Path, limit: int) -> list[Holding]:
     """Remove the least recently used until the cache is no larger than `limit` bytes. Returns what is gone."""
-    held = holdings(root)
+    held, count = holdings(root), 0
     over = sum(each.size_bytes for each in held) - limit
-    chosen = []
-    for each in held:
-        if over <= 0:
-            break
-        chosen.append(each)
-        over -= each.size_bytes
-    return remove(root, chosen)
+    while over > 0 and count < len(held):
+        over -= held[count].size_bytes
+        count += 1
+    return remove(root, held[:count])
 
 
 def _remove_whole(root: Path, path: Path) -> bool:
@@ -134,12 +127,8 @@ def _oldest_lease_s(root: Path) -> float:
     return oldest_s
 
 
-def _clock_of(holding: Holding) -> Path:
-    manifest = holding.path / "manifest.json"
-    return manifest if holding.path.parent.name == "entries" else holding.path
-
-
-def _holding(kind: str, path: Path, clock: Path) -> Holding | None:
+def _holding(kind: str, path: Path) -> Holding | None:
+    clock = path / "manifest.json" if path.parent.name == "entries" else path
     try:
         used_s = (clock if clock.exists() else path).stat().st_mtime
         size = sum(entry.stat(follow_symlinks=False).st_size for entry in folders_and_files(path))

@@ -1,5 +1,4 @@
-"""Errors that no header could mend: what nvcc or g++ says of a candidate with the stand-in, and must say with PyTorch's own
-headers too.
+"""Errors that no header could mend: what a compiler says with the stand-in, and must say with PyTorch's headers too.
 
 To compile with those takes many times as long as to preprocess. So the preprocessed text is looked at, in which every
 macro is replaced and every declaration stands. A few errors follow from it alone: a name that nothing in it declares,
@@ -23,7 +22,7 @@ _TOKEN = re.compile(
     |(?P<mark>->\*?|::|\.\.\.|\+\+|--|&&|\|\||<<=?|[-+*/%&|^=!<>]=|\S)""",
     re.VERBOSE,
 )
-# Spellings that are not read here: raw strings, other brackets (`<::` is none), letters by their number, lines that go on.
+# Spellings not read here: raw strings, other brackets (`<::` is none), letters by their number, lines that go on.
 _NOT_READ = re.compile(r'R"|<:(?!:[^:>])|:>|<%|%>|%:|\\[uU\n]|\?\?')
 # Code that is looked at only when it is used, or by other rules.
 _GENERIC = frozenset({"template", "requires", "concept", "__if_exists", "__if_not_exists", "import", "module"})
@@ -47,13 +46,14 @@ _MAY_FOLLOW_A_NUMBER = frozenset({
 # author's, a call, or an element of an array.
 _BEGINS_A_STATEMENT = frozenset({"if", "for", "while", "switch", "return", "break", "continue", "goto", "else", "case"})
 _TYPES = frozenset({"int", "float", "double", "char", "bool", "void", "unsigned", "signed", "short", "long"})
-_KEYWORDS = _BEGINS_A_STATEMENT | _TYPES | frozenset("""
-    alignas alignof and and_eq asm auto bitand bitor catch char8_t char16_t char32_t class co_await co_return co_yield compl
-    concept const const_cast consteval constexpr constinit decltype default delete do dynamic_cast enum explicit export
-    extern false final friend inline mutable namespace new noexcept not not_eq nullptr operator or or_eq override private
-    protected public register reinterpret_cast requires restrict sizeof static static_assert static_cast struct template
-    this thread_local throw true try typedef typeid typename typeof union using virtual volatile wchar_t xor xor_eq
+KEYWORDS = _BEGINS_A_STATEMENT | _TYPES | frozenset("""
+    alignas alignof and and_eq asm auto bitand bitor catch char8_t char16_t char32_t class co_await co_return co_yield
+    compl concept const const_cast consteval constexpr constinit decltype default delete do dynamic_cast enum explicit
+    export extern false friend inline mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    protected public register reinterpret_cast requires sizeof static static_assert static_cast struct template this
+    thread_local throw true try typedef typeid typename union using virtual volatile wchar_t xor xor_eq
 """.split())
+_NO_NAMES = KEYWORDS | {"final", "override", "restrict", "typeof"}
 # Of nvcc, then of g++, whose quotes hang on the language.
 _UNDECLARED = re.compile(
     r'identifier "(\w+)" is undefined|(?:class|struct|union|namespace) "[^"]*" has no member "(\w+)"'
@@ -68,8 +68,8 @@ _BINDS = ["torch", "::", "wrap_pybind_function", "("]
 
 @dataclass(frozen=True)
 class Token:
-    """One token of a source: its text, what it is (string, number, word or mark), its line in the file, and the
-    brackets around it, the outermost first, each with the token before it.
+    """One token of a source: its text, its kind (string, number, word or mark), its line in the file, and the brackets
+    around it, the outermost first, each with the token before it.
     """
 
     text: str
@@ -84,10 +84,10 @@ def may_be_certain(errors: Sequence[Diagnostic]) -> bool:
 
 
 def certain_among(errors: Sequence[Diagnostic], preprocessed: str, source: str) -> list[Diagnostic]:
-    """Those of `errors`, which a compiler found in the file `source` with other headers, that it must find with these, too.
+    """Those of `errors`, which a compiler found in `source` with other headers, that it must find with these too.
 
-    `preprocessed` is what the preprocessor makes of that file, with the lines in which it names files. What cannot be told
-    is left out, and so is what may only follow from another error.
+    `preprocessed` is what the preprocessor makes of that file, with the lines in which it names files. What cannot be
+    told is left out, and so is what may only follow from another error.
     """
     if not may_be_certain(errors):
         return []
@@ -133,10 +133,8 @@ def never_beside(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
     begins a statement, and the end of a block behind a statement that has none. A block, or the body of a class or a
     namespace, is told from a list by a semicolon of its own.
     """
+    yield from (pair for pair in _ends_and_beginnings(tokens) if set(_FOREIGN).isdisjoint(pair[0].inside))
     blocks: list[bool] = []
-    for first, second in _ends_and_beginnings(tokens):
-        if set(_FOREIGN).isdisjoint(first.inside):
-            yield first, second
     for first, second in zip(tokens, tokens[1:]):
         if first.text == "{":
             blocks.append(False)
@@ -159,11 +157,9 @@ def _ends_and_beginnings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token
     called: list[Token | None] = []
     before: Token | None = None
     for first, second in zip(tokens, tokens[1:]):
-        opener = None
+        opener = called.pop() if first.text == ")" and called else None
         if first.text == "(":
             called.append(before)
-        elif first.text == ")" and called:
-            opener = called.pop()
         if second.text in _BEGINS_A_STATEMENT or second.text in _TYPES:
             is_call = first.text == ")" and opener is not None and _is_a_name(opener)
             is_element = first.text == "]" and before is not None and before.text not in ("]", "[")
@@ -174,7 +170,7 @@ def _ends_and_beginnings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token
 
 def _is_a_name(token: Token) -> bool:
     """Whether an author gave it: what begins with an underscore may be a compiler's own."""
-    return token.kind == "word" and not token.text.startswith("_") and token.text not in _KEYWORDS
+    return token.kind == "word" and not token.text.startswith("_") and token.text not in _NO_NAMES
 
 
 def _is_only_used(name: str, tokens: Sequence[Token], own: Iterable[tuple[int, str]], others: str) -> bool:
@@ -228,12 +224,8 @@ def _ends_with(inside: Sequence[str], bracket: str) -> bool:
 
 def _parted(preprocessed: str, source: str) -> tuple[list[tuple[int, str]], str]:
     """The parts of the text that are the file's own, each with the line it begins at, and all others together."""
-    own, others = [], []
     markers = list(_MARKER.finditer(preprocessed))
-    for marker, after in zip(markers, [*markers[1:], None]):
-        text = preprocessed[marker.end():after.start() if after else None]
-        if marker[2] == source:
-            own.append((int(marker[1]), text))
-        else:
-            others.append(text)
-    return own, "".join(others)
+    ends = [*(marker.start() for marker in markers[1:]), None]
+    parts = [(marker, preprocessed[marker.end():end]) for marker, end in zip(markers, ends)]
+    own = [(int(marker[1]), text) for marker, text in parts if marker[2] == source]
+    return own, "".join(text for marker, text in parts if marker[2] != source)

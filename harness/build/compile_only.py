@@ -1,7 +1,6 @@
-"""Compiling CUDA sources to machine code and no further, for a machine without a GPU.
-
-torch refuses to build CUDA extensions there, so nvcc is called directly on the text that `load_inline` would
-write. Of the C++ half `cpp_half` says what the host compiler would; how the two are linked is not looked at.
+"""Compiling CUDA sources to machine code and no further, for a machine without a GPU, where torch refuses to build:
+nvcc is called directly on the text that `load_inline` would write. Of the C++ half `cpp_half` says what the host
+compiler would; how the two are linked is not looked at.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from harness.build import cpp_half, library_headers, source_suffixes
 from harness.build.dependencies import files_of_rule
 
 _IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
-_CHOOSES_ARCHITECTURE = frozenset({
-    "-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code",
-})
+_CHOOSES_ARCHITECTURE = frozenset({"-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code"})
 # A header that torch generates for CUDA builds only; without it its own headers do not compile.
 STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
 STAND_INS = "stand_in"
@@ -31,9 +28,7 @@ STAND_INS = "stand_in"
 
 @dataclass(frozen=True)
 class Compiled:
-    """What came of compiling: the architectures it went for, what was said for each where it did not, all that was
-    said, and the files that were read.
-    """
+    """What came of compiling: the architectures it went for, what was said for each other, all said, the files read."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str]
@@ -52,13 +47,10 @@ def compile_cuda(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sms: Sequence[str], texts: Sequence[str] = (),
     at_once: int = 1,
 ) -> Compiled:
-    """Compile the CUDA sources of a call below `place` for each of `sms` (like "sm_90a"), `at_once` at a time, if nothing is
-    wrong with its C++ half.
-
-    `texts` are those of its sources and of its own headers, from which it is told which of CUDA's libraries it names.
+    """Compile the CUDA sources of a call below `place` for each of `sms` ("sm_90a"), `at_once` at a time, if nothing is
+    wrong with its C++ half. Its sources and its own headers, the `texts`, say which of CUDA's libraries it names.
     """
-    files = _fed(kind, arguments, place)
-    stand_ins = _library_headers(place, files, texts)
+    files, stand_ins = _fed(kind, arguments, place, texts)
     last = [place / STAND_INS, *library_headers.folders(stand_ins)]
     cpp = cpp_half.look(kind, arguments, place, nvcc, torch_standard(), last)
     if not cpp.passed:
@@ -74,8 +66,7 @@ def preprocessed(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sm: str, texts: Sequence[str] = ()
 ) -> dict[str, str]:
     """What the device's compiler is given of each CUDA source, by the file's name; empty where that fails."""
-    files = _fed(kind, arguments, place)
-    stand_ins = _library_headers(place, files, texts)
+    files, stand_ins = _fed(kind, arguments, place, texts)
     text_by_file = {}
     for index, file in enumerate(files):
         made = place / f"{index}.{sm}.ii"
@@ -88,8 +79,10 @@ def preprocessed(
     return text_by_file
 
 
-def _fed(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
-    """The files to compile: those of the call, or the one that `load_inline` would write, written below `place`."""
+def _fed(
+    kind: str, arguments: Mapping[str, Any], place: Path, texts: Sequence[str]
+) -> tuple[list[str], library_headers.StandIns]:
+    """The files to compile, that of `load_inline` written below `place`, and stand-ins for libraries none names."""
     files = cuda_files(kind, arguments)
     if kind == "load_inline":
         headers = [f"#include <{name}>" for name in _IMPLICIT_HEADERS]
@@ -99,12 +92,9 @@ def _fed(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
     stand_in = place / STAND_INS / STAND_IN
     stand_in.parent.mkdir(parents=True, exist_ok=True)
     stand_in.write_text("#pragma once\n")
-    return [file for file in files if not file.endswith(".cuh")]
-
-
-def _library_headers(place: Path, files: Sequence[str], texts: Sequence[str]) -> library_headers.StandIns:
+    files = [file for file in files if not file.endswith(".cuh")]
     fed = [Path(file).read_text(encoding="utf-8", errors="replace") for file in files if Path(file).is_file()]
-    return library_headers.write(place / "libraries", [*texts, *fed])
+    return files, library_headers.write(place / "libraries", [*texts, *fed])
 
 
 def _compiled(
@@ -129,18 +119,15 @@ def _compiled(
     return Compiled(tuple(sm for sm in sms if sm not in refused), refused, "".join(output_by_sm.values()), read)
 
 
-def _flags(
-    arguments: Mapping[str, Any], sm: str, place: Path, stand_ins: library_headers.StandIns | None
-) -> list[str]:
-    include = [*(arguments.get("extra_include_paths") or []), *cpp_extension.include_paths()]
-    include.append(sysconfig.get_paths()["include"])
+def _flags(arguments: Mapping[str, Any], sm: str, place: Path, stand_ins: library_headers.StandIns | None) -> list[str]:
+    given, python_include = arguments.get("extra_include_paths") or [], sysconfig.get_paths()["include"]
+    include = [place / STAND_INS, *given, *cpp_extension.include_paths(), python_include]
     extra = without_architectures(arguments.get("extra_cuda_cflags") or [])
     standard = [] if any(flag.startswith(("-std", "--std")) for flag in extra) else [torch_standard()]
     return [
-        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard,
-        *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
-        f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
-        f"-I{place / STAND_INS}", *(f"-I{folder}" for folder in include), *library_headers.flags(stand_ins),
+        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard, *cpp_extension.COMMON_NVCC_FLAGS,
+        "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
+        *(f"-I{folder}" for folder in include), *library_headers.flags(stand_ins),
     ]
 
 

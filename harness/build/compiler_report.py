@@ -1,7 +1,4 @@
-"""What ptxas says of each kernel (`-Xptxas=-v`): registers, spills, stack, shared and constant memory, or the cubin.
-
-Pure text in, figures out; how the compiler was called is left to `extension_maker` and `compile_only`.
-"""
+"""What ptxas (`-Xptxas=-v`) or the cubin says of each kernel: registers, spills, stack, shared and constant memory."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ _MOST_TOLD = 60
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is
-    static; `constant_bytes` has the arguments and the `__constant__` variables of its source too, and is None where neither
+    """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is static;
+    `constant_bytes` has the arguments and the `__constant__` variables of its source too, and is None where neither
     ptxas says it nor the log has what was read in the cubin.
     """
 
@@ -65,26 +62,19 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
 
 
 def summary(kernels: Sequence[KernelReport]) -> str:
-    """Say the worst of each figure over `kernels`: "sm_90a, 32 registers, 0 spills, 8 KB shared"; "" for
-    none.
-    """
+    """Say the worst of each figure over `kernels`: "sm_90a, 32 registers, 0 spills, 8 KB shared"; "" for none."""
     if not kernels:
         return ""
-    spills = max(kernel.spill_bytes for kernel in kernels)
-    parts = [
-        "+".join(sorted({kernel.arch for kernel in kernels})),
-        *([f"{len(kernels)} kernels"] if len(kernels) > 1 else []),
-        f"{max(kernel.registers for kernel in kernels)} registers",
-        f"{spills} bytes of spills" if spills else "0 spills",
-        f"{_kilobytes(max(kernel.shared_bytes for kernel in kernels))} shared",
-    ]
-    return ", ".join(parts)
+    spills, shared = max(each.spill_bytes for each in kernels), max(each.shared_bytes for each in kernels)
+    return ", ".join([
+        "+".join(sorted({each.arch for each in kernels})), *([f"{len(kernels)} kernels"] if len(kernels) > 1 else []),
+        f"{max(each.registers for each in kernels)} registers", f"{spills} bytes of spills" if spills else "0 spills",
+        f"{f'{shared} B' if 0 < shared < 1024 else f'{shared / 1024:.3g} KB'} shared",
+    ])
 
 
 def of_each(kernels: Sequence[KernelReport]) -> str:
-    """Say each figure of each kernel: "tile for sm_90a: 32 registers, 0 spills, 0 stack, 8192 shared, 380 constant; …"; of
-    very many, how many more there are.
-    """
+    """Say each figure of each kernel: "tile for sm_90a: 32 registers, 0 spills, …; …"; of very many, how many more."""
     more = [f"and {len(kernels) - _MOST_TOLD} more"] if len(kernels) > _MOST_TOLD else []
     return "; ".join([*map(_of_one, kernels[:_MOST_TOLD]), *more])
 
@@ -98,29 +88,20 @@ def _of_one(kernel: KernelReport) -> str:
     return f"{kernel.kernel} for {kernel.arch}: {figures_text}"
 
 
-def _kilobytes(count: int) -> str:
-    return f"{count} B" if 0 < count < 1024 else f"{count / 1024:.3g} KB"
-
-
 def short_name(symbol: str) -> str:
-    """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" →
-    "tile<32>".
-
-    Symbols with parts that are no plain names or numbers come back as they are.
+    """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" → "tile<32>".
+    With parts that are no plain names or numbers it comes back as it is.
     """
     if not symbol.startswith("_Z"):
         return symbol
-    rest = symbol[2:]
-    nested = rest.startswith("N")
-    rest = rest[1:] if nested else rest
-    rest = rest.lstrip("LK")
+    nested = symbol.startswith("_ZN")
+    rest = symbol.removeprefix("_Z").removeprefix("N").lstrip("LK")
     names: list[str] = []
     while digits := re.match(r"\d+", rest):
-        length = int(digits[0])
-        name = rest[digits.end():digits.end() + length]
-        if len(name) != length:
+        end = digits.end() + int(digits[0])
+        name, rest = rest[digits.end():end], rest[end:].lstrip("L") if nested else rest[end:]
+        if len(name) != int(digits[0]):
             return symbol
-        rest = rest[digits.end() + length:].lstrip("L") if nested else rest[digits.end() + length:]
         if not name.startswith("_GLOBAL__N"):
             names.append(name)
         if rest.startswith("I"):
@@ -131,9 +112,7 @@ def short_name(symbol: str) -> str:
     return "::".join(names) or symbol
 
 
-_TYPES = {
-    "f": "float", "d": "double", "i": "int", "j": "unsigned", "l": "long", "m": "unsigned long", "b": "bool",
-}
+_TYPES = {"f": "float", "d": "double", "i": "int", "j": "unsigned", "l": "long", "m": "unsigned long", "b": "bool"}
 
 
 def _template_arguments(rest: str) -> tuple[str, str]:
@@ -154,10 +133,10 @@ def _template_arguments(rest: str) -> tuple[str, str]:
         elif rest[0] in _TYPES:
             arguments.append(_TYPES[rest[0]])
             rest = rest[1:]
-        elif named := re.match(r"(\d+)", rest):
-            length = int(named[1])
-            arguments.append(rest[named.end():named.end() + length])
-            rest = rest[named.end() + length:]
+        elif named := re.match(r"\d+", rest):
+            end = named.end() + int(named[0])
+            arguments.append(rest[named.end():end])
+            rest = rest[end:]
         else:
             return ", ".join([*arguments, "…"]), ""
     return ", ".join(arguments), rest[1:]

@@ -1,5 +1,5 @@
-"""The C++ sources of a call, outside the build: what the host compiler would refuse in them, where the CUDA half is only
-compiled, and what the preprocessor makes of them.
+"""The C++ sources of a call, outside the build: what the host compiler would refuse in them, where the CUDA half is
+only compiled, and what the preprocessor makes of them.
 
 Beside CUDA they are most often a declaration for each function that is bound, and nothing else; that is told without a
 compiler. All else is read by one, as far as its meaning goes and with no code made of it.
@@ -21,20 +21,13 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import source_suffixes
+from harness.build.certain_errors import KEYWORDS
 from harness.build.dependencies import files_of_rule
 from harness.build.toolchain import find_host_compiler
 
-_KEYWORDS = (
-    "alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|char|char8_t|char16_t|char32_t|class|co_await"
-    "|co_return|co_yield|compl|concept|const|consteval|constexpr|constinit|const_cast|continue|decltype|default|delete|do"
-    "|double|dynamic_cast|else|enum|explicit|export|extern|false|float|for|friend|goto|if|inline|int|long|mutable|namespace"
-    "|new|noexcept|not|not_eq|nullptr|operator|or|or_eq|private|protected|public|register|reinterpret_cast|requires|return"
-    "|short|signed|sizeof|static|static_assert|static_cast|struct|switch|template|this|thread_local|throw|true|try|typedef"
-    "|typeid|typename|union|unsigned|using|virtual|void|volatile|wchar_t|while|xor|xor_eq"
-)
 # Two capitals and more may be a macro, and no name of a function's own has an underscore at either end.
-_NAME = rf"(?!(?:{_KEYWORDS}|[A-Z_0-9]{{2,}})\b)[A-Za-z]\w*"
-# A name without an underscore may be the C library's, which has it for several types (tanh, div); so may one that ends so.
+_NAME = rf"(?!(?:{'|'.join(sorted(KEYWORDS))}|[A-Z_0-9]{{2,}})\b)[A-Za-z]\w*"
+# A name without an underscore may be the C library's, which has it for several types (tanh, div); so may one with _r.
 _FUNCTION = rf"(?=\w*[A-Za-z0-9]_)(?!\w*_r\b){_NAME}"
 _TENSOR = r"(?:torch|at)::Tensor"
 _NUMBER = r"(?:int|unsigned|long|int64_t|int32_t|size_t|float|double|bool)"
@@ -65,9 +58,7 @@ class Looked:
 def look(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, standard: str, last: Sequence[Path]
 ) -> Looked:
-    """Look at the C++ half of a call, below `place`, with PyTorch's, Python's and CUDA's headers as torch has them found,
-    and with those in `last` where no other has the name.
-    """
+    """Look at the C++ half of a call, below `place`, with the headers as torch has them found, those in `last` last."""
     compiler = find_host_compiler()
     if compiler is None or (kind == "load_inline" and _is_declarations(arguments)):
         return Looked()
@@ -88,9 +79,8 @@ def look(
 def preprocessed(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str | None, standard: str, last: Sequence[Path]
 ) -> dict[str, str]:
-    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails.
-
-    The one of `load_inline` is written below `place`, and `last` is as for `look`.
+    """What the host compiler is given of each C++ source of a call, by the file's name; empty where that fails. That of
+    `load_inline` is written below `place`, and `last` is as for `look`.
     """
     compiler, text_by_file = find_host_compiler(), {}
     for file in _files(kind, arguments, place) if compiler is not None else ():
@@ -110,8 +100,8 @@ def _flags_of_torch(arguments: Mapping[str, Any], nvcc: str | None, standard: st
     systems = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"], *(_cuda_folders(nvcc) if nvcc else ())]
     return [
         "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={arguments.get('name')}",
-        *(f"-I{folder}" for folder in folders), *(word for each in systems for word in ("-isystem", str(each))), *own, *flags,
-        *(word for each in last for word in ("-idirafter", str(each))),
+        *(f"-I{folder}" for folder in folders), *(word for each in systems for word in ("-isystem", str(each))), *own,
+        *flags, *(word for each in last for word in ("-idirafter", str(each))),
     ]
 
 
@@ -164,8 +154,7 @@ def _functions(arguments: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _is_declarations(arguments: Mapping[str, Any]) -> bool:
-    """Whether the half declares each function that is bound, once and in types that are known to bind, and nothing else.
-    """
+    """Whether the half declares each function that is bound, once and in types known to bind, and nothing else."""
     given, functions = "\n".join(_texts(arguments)), _functions(arguments) or {}
     text = _COMMENT.sub(" ", given)
     if not text.strip() and not functions:
@@ -176,8 +165,6 @@ def _is_declarations(arguments: Mapping[str, Any]) -> bool:
         return False
     declared = [each[1] for each in matches]
     parameters = [[one[1] for one in re.finditer(_PARAMETER, each[2] or "")] for each in matches]
-    return (
-        all(len(set(names)) == len(names) for names in (declared, *parameters))
-        and functions.keys() <= set(declared) and all(map(_PLAIN.fullmatch, functions.values()))
-        and all(map(_HARMLESS.fullmatch, _flags(arguments)))
-    )
+    is_known = functions.keys() <= set(declared) and all(map(_PLAIN.fullmatch, functions.values()))
+    each_once = all(len(set(names)) == len(names) for names in (declared, *parameters))
+    return is_known and each_once and all(map(_HARMLESS.fullmatch, _flags(arguments)))

@@ -19,9 +19,7 @@ _SAID = re.compile(r"cubin info: '([^']+)' for '(sm_\w+)' has (\d+) bytes of con
 
 
 def constant_bytes(cubin: bytes) -> dict[str, int]:
-    """Bytes of constant memory by the symbol of each kernel, the variables of the source included; empty for what is no
-    cubin.
-    """
+    """Bytes of constant memory by each kernel's symbol, the source's variables included; empty for what is no cubin."""
     try:
         found = sections(cubin)
     except (struct.error, ValueError):
@@ -37,10 +35,8 @@ def constant_bytes(cubin: bytes) -> dict[str, int]:
 
 def told(size_by_kernel: Mapping[str, int], sm: str) -> str:
     """Lines for a build's log of what `constant_bytes` found for one architecture."""
-    return "".join(
-        f"cubin info: '{symbol}' for '{sm}' has {size} bytes of constant memory\n"
-        for symbol, size in size_by_kernel.items()
-    )
+    line = "cubin info: '{}' for '{}' has {} bytes of constant memory\n".format
+    return "".join(line(symbol, sm, size) for symbol, size in size_by_kernel.items())
 
 
 def read_told(log: str) -> dict[tuple[str, str], int]:

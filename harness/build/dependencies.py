@@ -1,6 +1,5 @@
-"""Which files the compilers read for a build, as they say themselves; those of the toolchain are left out.
-
-A toolchain is known by its versions; everything else that was read decides whether a kept build is still good.
+"""Which files the compilers read for a build, as they say themselves. Those of the toolchain, known by its versions,
+are left out; everything else decides whether a kept build is still good.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch.utils.cpp_extension as cpp_extension
@@ -33,10 +32,9 @@ def files_of_rule(rule: str) -> set[str]:
 
 def files_of_ninja(place: Path) -> set[str]:
     """The files that the build in `place` read, as ninja keeps them; empty when it cannot say."""
+    command = ["ninja", "-C", str(place), "-t", "deps"]
     try:
-        process = subprocess.run(
-            ["ninja", "-C", str(place), "-t", "deps"], capture_output=True, text=True, timeout=60, check=False
-        )
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return set()
     return {str(place / line.strip()) for line in process.stdout.splitlines() if line.startswith("    ")}
@@ -45,8 +43,8 @@ def files_of_ninja(place: Path) -> set[str]:
 def local(paths: Iterable[str], folder: Path, nvcc: str | None) -> set[str]:
     """Those of `paths` that belong neither to the toolchain nor to the build's own `folder`."""
     left_out = [str(folder.resolve()), sysconfig.get_paths()["include"], *_SYSTEM, *cpp_extension.include_paths()]
-    if nvcc is not None:
-        left_out += [folder for home in (cuda_home(nvcc), Path(nvcc).resolve().parent.parent) for folder in _cudas_own(home)]
+    homes = () if nvcc is None else (cuda_home(nvcc), Path(nvcc).resolve().parent.parent)
+    left_out += [folder for home in homes for folder in _cudas_own(home)]
     named = (find_host_compiler(), shutil.which("g++"), *map(os.environ.get, ("CC", "NVCC_CCBIN")))
     left_out += [folder for compiler in dict.fromkeys(filter(None, named)) for folder in _compilers_own(compiler)]
     roots = tuple(f"{Path(each).resolve()}/" for each in left_out)
@@ -66,26 +64,22 @@ def _cudas_own(home: str | Path) -> list[str]:
 
 @functools.lru_cache
 def _compilers_own(compiler: str) -> tuple[str, ...]:
-    """The folders with the headers that came with a host compiler, wherever that is installed; none where it does not say.
-
-    /usr/local/include, where it looks as well, has what others put there.
-    """
+    """The folders of headers that came with a host compiler; not /usr/local/include, which is everybody's."""
     compiler = os.path.join(compiler, "g++") if os.path.isdir(compiler) else compiler  # as nvcc takes $NVCC_CCBIN
     told = {name: value for name, value in os.environ.items() if name not in _TOLD_BY} | {"LC_ALL": "C"}
-    words = [compiler, "-E", "-v", "-x", "c++", os.devnull]
+    words, nothing = [compiler, "-E", "-v", "-x", "c++", os.devnull], subprocess.DEVNULL
     try:
-        said = subprocess.run(words, env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        said = subprocess.run(words, env=told, stdin=nothing, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ()
     searched = _SEARCH_LIST.search(said.stderr)
     home = Path(shutil.which(compiler) or compiler).resolve().parent.parent
-    return tuple(_came_with(home, searched[1].splitlines() if searched else []))
+    folders = [Path(os.path.normpath(line.strip())) for line in (searched[1].splitlines() if searched else [])]
+    return tuple(str(folder) for folder in folders if _came_with(home, folder))
 
 
-def _came_with(home: Path, searched: Iterable[str]) -> Iterator[str]:
-    """Those of the folders `searched` that a compiler in `home` brought: below it, or where only compilers have headers."""
-    for line in searched:
-        folder = Path(os.path.normpath(line.strip()))
-        below_home = home not in _EVERYBODYS and folder.resolve().is_relative_to(home)
-        if below_home or "c++" in folder.parts or "/lib/gcc" in str(folder) or "/lib/clang" in str(folder):
-            yield str(folder)
+def _came_with(home: Path, folder: Path) -> bool:
+    """Whether a compiler in `home` brought `folder`: it is below that, or where only compilers have headers."""
+    if home not in _EVERYBODYS and folder.resolve().is_relative_to(home):
+        return True
+    return "c++" in folder.parts or "/lib/gcc" in str(folder) or "/lib/clang" in str(folder)

@@ -1,7 +1,5 @@
-"""What a candidate hears of its device where there is none: facts of the GPU that the run is for, or of a card.
-
-A build that is only compiled is told of a card of its architecture, and so is a candidate that Triton's interpreter runs.
-`protocol.stand_in_gpu` gives the answers.
+"""What a candidate hears of its device where there is none: facts of the GPU that the run is for, or of a card of the
+architecture, where it is only compiled or Triton's interpreter runs it. `protocol.stand_in_gpu` gives the answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""A compiler's errors, told against the candidate's own file and line, or those of a file beside it.
-
-The CUDA or C++ source is a string inside a Python file and the compilers speak of a generated one; `explain`
-finds the way back and leaves out ninja, command lines and templates.
+"""A compiler's errors, told against the candidate's own file and line, or those of a file beside it: the source is a
+string inside a Python file, and compilers speak of a generated one. ninja, command lines and templates are left out.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ _SHOWN, _WARNINGS = 3, 20
 # A builder writes what it likes into its log, and a candidate as many strings into its source.
 _MOST_PLACED, _MOST_STRINGS, _MOST_BESIDE_BYTES = 200, 100, 1 << 20
 _GCC = re.compile(
-    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
-    r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<kind>fatal error|error|warning): (?P<text>.*)$"
 )
 _NVCC = re.compile(
     r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): "
@@ -45,15 +42,15 @@ _WHEELS = {
 _KIND = r"(?:[Ii]nstruction|[Ff]eature|[Mm]odifier) '?(?P<what>[\w.:]+).*?"
 _NOT_ON = re.compile(_KIND + r"not supported on \.target '?(?P<target>sm_\w+)")
 _REQUIRES = re.compile(_KIND + r"requires \.target '?(?P<target>sm_\w+)")
+_GENERATED = ("main.cpp", "cuda.cu")  # what `load_inline` writes
 # Instructions of one architecture alone, which no later one has.
 _OF_ONE_ARCH = {"wgmma": "sm_90a", "tcgen05": "sm_100a"}
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message; `line` is 1-based in `file`, None where the compiler named no place.
-
-    `quoted` is the text of the line without its indent, `offset` where in it the compiler points.
+    """One message; `line` is 1-based in `file`, None where the compiler named no place. `quoted` is the text of the
+    line without its indent, `offset` where in it the compiler points.
     """
 
     kind: str
@@ -64,40 +61,30 @@ class Diagnostic:
     quoted: str = ""
 
 
-def explain(
-    log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
-) -> str:
-    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when
-    there is none.
-
-    `generated` gives the text of the files that the compilers were fed by path, where it is known.
+def explain(log: str, source: str, path: Path, generated: Mapping[str, str] | None = None) -> str:
+    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when there is none.
+    `generated` gives the texts that the compilers were fed, by path, as far as they are known.
     """
     errors = [each for each in diagnostics(log) if each.kind == "error"][:_MOST_PLACED]
-    origin = _Origin(candidate_source, candidate_path, generated or {})
-    blocks = list(dict.fromkeys(_block(error, origin, candidate_path) for error in errors))
+    origin = _Origin(source, path, generated or {})
+    blocks = list(dict.fromkeys(_block(error, origin, path) for error in errors))
     if len(blocks) > _SHOWN:
         left = len(blocks) - _SHOWN
         blocks[_SHOWN:] = [f"and {left} more error{'s' if left > 1 else ''}"]
     return "\n".join(blocks)
 
 
-def first_warnings(
-    log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
-) -> list[str]:
-    """Return the compilers' warnings about the candidate's own source and files beside it, one line each, the first 20.
-    """
-    origin = _Origin(candidate_source, candidate_path, generated or {})
-    lines = []
-    for each in [each for each in diagnostics(log) if each.kind == "warning"][:_MOST_PLACED]:
-        place = origin.place_of(each)
-        if place is not None:
-            lines.append(f"{place.name}:{place.line}: {each.text}")
+def first_warnings(log: str, source: str, path: Path, generated: Mapping[str, str] | None = None) -> list[str]:
+    """The first 20 of the compilers' warnings about the candidate's own source and files beside it, one line each."""
+    origin = _Origin(source, path, generated or {})
+    warnings = [each for each in diagnostics(log) if each.kind == "warning"][:_MOST_PLACED]
+    placed = [(origin.place_of(each), each.text) for each in warnings]
+    lines = (f"{place.name}:{place.line}: {text}" for place, text in placed if place is not None)
     return list(dict.fromkeys(lines))[:_WARNINGS]
 
 
 def needs_architecture(log: str) -> str | None:
-    """Return what the source needs and this target lacks ("needs sm_90a: …") when that is why ptxas refused, else None.
-    """
+    """What the source needs and this target lacks ("needs sm_90a: …") when that is why ptxas refused, else None."""
     for missing in _NOT_ON.finditer(log):
         arch = _OF_ONE_ARCH.get(missing["what"].partition(".")[0])
         if arch:
@@ -111,10 +98,8 @@ def needs_architecture(log: str) -> str | None:
 def missing_cuda_header(log: str) -> tuple[str, str] | None:
     """Return (header, the wheel that brings it) when a header of CUDA's libraries was not to be found, else None."""
     match = _NO_HEADER.search(log)
-    if match is None:
-        return None
-    wheel = next((wheel for start, wheel in _WHEELS.items() if match["header"].startswith(start)), None)
-    return (match["header"], wheel) if wheel else None
+    header = match["header"] if match else ""
+    return next(((header, wheel) for start, wheel in _WHEELS.items() if header.startswith(start)), None)
 
 
 def why_refused(log: str) -> str:
@@ -144,7 +129,7 @@ def diagnostics(log: str) -> list[Diagnostic]:
             messages.append(Diagnostic("error", f"built, but cannot be loaded: nothing defines {name}"))
         elif fatal := _FATAL.match(line):
             messages.append(Diagnostic("error", f"nvcc: {fatal['text']}"))
-        elif (needed := _NEEDED_BY.match(line)) and _waits_for_place(messages):
+        elif (needed := _NEEDED_BY.match(line)) and messages and not messages[-1].file.endswith(_GENERATED):
             line_number = int(needed["line"])
             messages[-1] = replace(messages[-1], file=needed["file"], line=line_number, offset=None, quoted="")
     return messages
@@ -158,14 +143,8 @@ def as_told(error: Diagnostic) -> str:
     return f"{error.file}({error.line}): error: {error.text}\n  {error.quoted}{caret}\n"
 
 
-def _waits_for_place(messages: list[Diagnostic]) -> bool:
-    return bool(messages) and not messages[-1].file.endswith(("main.cpp", "cuda.cu"))
-
-
 def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
-    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^
-    below.
-    """
+    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^ below."""
     if not after or _GCC.match(after[0]) or _NVCC.match(after[0]):
         return "", None
     raw = _GCC_QUOTE.sub("", after[0])
@@ -191,25 +170,24 @@ class _Origin:
     """Finds the line of a candidate's file, or of one beside it, that a compiler's message is about."""
 
     def __init__(self, source: str, candidate: Path, generated: Mapping[str, str]) -> None:
-        self._candidate, self.lines = candidate, source.splitlines()
+        self._candidate, self._lines = candidate, source.splitlines()
+        self._generated, self._strings = generated, _strings(source)
         self._beside: dict[str, list[str]] = {}
-        self._generated = generated
-        self._strings = _strings(source)
         self._places: dict[str, list[tuple[int, int, int]]] = {}
         self._numbers: dict[str, list[int]] = {}
-        for number, line in enumerate(self.lines, 1):
+        for number, line in enumerate(self._lines, 1):
             self._numbers.setdefault(line.strip(), []).append(number)
 
     def place_of(self, diagnostic: Diagnostic) -> _Place | None:
         """Where an author looks for it; None where that is in none of the author's files, or not known."""
-        line = self.line_of(diagnostic)
+        line = self._line_of(diagnostic)
         if line is not None:
-            return _Place(self._candidate.name, line, self.lines[line - 1])
-        lines = self._lines_beside(diagnostic.file)
-        if diagnostic.line is None or not 1 <= diagnostic.line <= len(lines):
+            return _Place(self._candidate.name, line, self._lines[line - 1])
+        lines, line = self._lines_beside(diagnostic.file), diagnostic.line
+        if line is None or not 1 <= line <= len(lines):
             return None
-        folder = self._candidate.resolve().parent
-        return _Place(str(Path(diagnostic.file).resolve().relative_to(folder)), diagnostic.line, lines[diagnostic.line - 1])
+        name = Path(diagnostic.file).resolve().relative_to(self._candidate.resolve().parent)
+        return _Place(str(name), line, lines[line - 1])
 
     def _lines_beside(self, file: str) -> list[str]:
         """The lines of a source below the candidate's folder; none of any other file, whatever a log says."""
@@ -223,23 +201,21 @@ class _Origin:
                     self._beside[file] = path.read_text(encoding="utf-8", errors="replace").splitlines()
         return self._beside[file]
 
-    def line_of(self, diagnostic: Diagnostic) -> int | None:
-        """The line in the candidate (1-based), None when it did not come from there or more than one line
-        could be.
-        """
+    def _line_of(self, diagnostic: Diagnostic) -> int | None:
+        """The line in the candidate (1-based), None when it did not come from there or more than one line could be."""
         if diagnostic.line is None:
             return None
-        path = next((path for path in self._generated if _same_file(path, diagnostic.file)), None)
-        text = None if path is None else self._generated[path]
+        file, wanted = diagnostic.file, diagnostic.quoted
+        ends = Path(file).parts[-2:]
+        path = next((path for path in self._generated if path == file or Path(path).parts[-2:] == ends), None)
         if path is not None:
             line = self._by_place(path, diagnostic.line)
             if line is not None:
                 return line
-        if text is None and not diagnostic.file.endswith(("main.cpp", "cuda.cu")):
+            if not wanted and diagnostic.line <= len(lines := self._generated[path].splitlines()):
+                wanted = lines[diagnostic.line - 1].strip()
+        elif not file.endswith(_GENERATED):
             return None
-        wanted = diagnostic.quoted
-        if not wanted and text is not None and diagnostic.line <= len(text.splitlines()):
-            wanted = text.splitlines()[diagnostic.line - 1].strip()
         same = self._numbers.get(wanted, []) if wanted else []
         return same[0] if len(same) == 1 else None
 
@@ -265,17 +241,12 @@ def _strings(source: str) -> list[tuple[str, int]]:
         return []
     strings = []
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or len(node.value) <= 8:
-            continue
-        if node.value.count("\n") == (node.end_lineno or node.lineno) - node.lineno:
-            # Empty lines at the ends are often stripped before the compiler sees them.
-            text = node.value.lstrip("\n")
-            strings.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 8:
+            if node.value.count("\n") == (node.end_lineno or node.lineno) - node.lineno:
+                # Empty lines at the ends are often stripped before the compiler sees them.
+                text = node.value.lstrip("\n")
+                strings.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
     return sorted(strings, key=lambda pair: -len(pair[0]))[:_MOST_STRINGS]
-
-
-def _same_file(one: str, other: str) -> bool:
-    return one == other or Path(one).parts[-2:] == Path(other).parts[-2:]
 
 
 def _block(error: Diagnostic, origin: _Origin, candidate: Path) -> str:

@@ -11,7 +11,7 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class _Refused(Exception):
 
 class ExtensionMaker:
     """Builds below `folder` and collects `extensions` (one dict per distinct call), `log`, `files` and `failures`, of a
-    candidate that lies in `own_folder`; and whether what is built is another one elsewhere.
+    candidate that lies in `own_folder`; and whether what is built is another one elsewhere (`names_folder`).
     """
 
     def __init__(
@@ -55,8 +55,7 @@ class ExtensionMaker:
         self.failures: list[NotCompiled] = []
         self.failed: set[str] = set()  # the keys of the calls that no compiler took
         self._real = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
-        self.log = ""
-        self._slim_log = ""
+        self.log = self._slim_log = ""
         self._modules: dict[str, Any] = {}
         # Whether a ModelNew is being constructed, and whether something was built in it, that its arguments may decide.
         self.is_in_init = self.built_in_init = False
@@ -67,8 +66,7 @@ class ExtensionMaker:
         if hasattr(cpp_extension, "remove_extension_h_precompiler_headers"):
             cpp_extension.remove_extension_h_precompiler_headers = lambda: None
         if hasattr(cpp_extension, "_write_ninja_file"):
-            write = with_quoted_folders(cpp_extension._write_ninja_file)
-            cpp_extension._write_ninja_file = with_device_linking(write)
+            cpp_extension._write_ninja_file = with_device_linking(with_quoted_folders(cpp_extension._write_ninja_file))
         for kind, real in self._real.items():
             setattr(cpp_extension, kind, self._recording(kind, inspect.signature(real)))
 
@@ -76,9 +74,7 @@ class ExtensionMaker:
         return lambda *positional, **named: self._made(kind, dict(signature.bind(*positional, **named).arguments))
 
     def make(self, kind: str, arguments: dict[str, Any], texts: Mapping[str, str]) -> None:
-        """Build what another process of the candidate's asked for; `texts` are those of the files that it named, wherever
-        that process had them. Raises NotCompiled and NoCompiler.
-        """
+        """Build what another process asked for; `texts` are those of its files. Raises NotCompiled and NoCompiler."""
         if kind == "load":
             arguments["sources"] = [self._file(path, texts.get(path)) for path in arguments["sources"]]
         self._made(kind, arguments)
@@ -101,13 +97,13 @@ class ExtensionMaker:
             self.built_in_init |= self.is_in_init
             try:
                 with self._speaker.compiling():
-                    self._modules[key] = self._build(kind, self._real[kind], key, arguments)
+                    self._modules[key] = self._build(kind, key, arguments)
             except NotCompiled:
                 self.failed.add(key)
                 raise
         return self._modules[key]
 
-    def _build(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+    def _build(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
         if kind == "load":
@@ -121,70 +117,66 @@ class ExtensionMaker:
         arguments.pop("use_pch", None)
         build = self._compile_only if cuda and self.without_gpu else self._build_and_load
         try:
-            went, module = self._with_slim_headers(build, kind, real, key, arguments)
+            went, module = self._with_slim_headers(build, kind, key, arguments)
             if not went:
-                module = build(kind, real, key, arguments)
+                module = build(kind, key, arguments)
         except _Refused as error:  # whatever else was said may be for want of other headers
             self.failures.append(NotCompiled("the compiler refused it", str(error), headers="slim"))
             raise self.failures[-1] from error
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
-        texts = all_texts(kind, arguments)
-        named = flags.files_named(arguments, texts, place, self.own_folder)
-        self.files |= dependencies.local(named, self.folder, self.nvcc)
-        self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
+        self._note_files(flags.files_named(arguments, all_texts(kind, arguments), place, self.own_folder))
+        noted = {"key": key, "cuda": bool(cuda), "headers": "slim" if went else "stock"}
+        self._note_built(noted, arguments, place, module)
         return module
 
-    def _with_slim_headers(
-        self, build: Callable[..., Any], kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
-    ) -> tuple[bool, Any]:
-        """Whether the call builds with the stand-in first on the include path, and what `build` then returned.
+    def _note_files(self, paths: Iterable[str]) -> None:
+        self.files |= dependencies.local(paths, self.folder, self.nvcc)
 
-        Of an attempt that failed nothing is left. Raises what `build` raised where it would do so without it, too.
+    def _with_slim_headers(
+        self, build: Callable[..., Any], kind: str, key: str, arguments: dict[str, Any]
+    ) -> tuple[bool, Any]:
+        """Whether the call builds with the stand-in first on the include path, and what `build` then returned. A failed
+        attempt leaves nothing. Raises what `build` raised where it would do so without the stand-in, too.
         """
         place, headers = self.folder / key, self.folder / f"{key}-headers"
         versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
         self._slim_log, log, version = "", self.log, versions.get(arguments.get("name"))
         try:
-            texts = texts_of_halves(kind, arguments)
-            torch_include = Path(cpp_extension.include_paths()[0])
-            folders = header_folders(kind, arguments)
-            included = stand_in_headers.headers_of([each for half in texts for each in half], folders)
+            texts, torch_include = texts_of_halves(kind, arguments), Path(cpp_extension.include_paths()[0])
+            included = stand_in_headers.headers_of([*texts[0], *texts[1]], header_folders(kind, arguments))
             if not self.slim_headers or not stand_in_headers.write(headers, torch_include, *texts, included):
                 return False, None
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
-            return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
+            return True, build(kind, key, {**arguments, "extra_include_paths": paths})
         except Exception as error:
             said = self.log[len(log):]
-            certain = self._certain(self._refused(error, said), kind, key, arguments) or {
-                "": self._certain_in_cpp(said, kind, key, arguments)
-            }
-            lines = dict.fromkeys(as_told(each) for errors in certain.values() for each in errors)
+            certain = self._certain(error, said, kind, key, arguments)
+            lines = dict.fromkeys(map(as_told, certain or self._certain_in_cpp(said, kind, key, arguments)))
             if lines:
                 raise _Refused("\n".join(lines)) from error
             self._speaker.begin_again()
-            self._slim_log, self.log = self.log[len(log):], log
+            self._slim_log, self.log = said, log
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True, exist_ok=True)
             # torch counts the builds of a name and would call the module NAME_v1 the second time.
-            if version is None:
-                versions.pop(arguments.get("name"), None)
-            else:
+            versions.pop(arguments.get("name"), None)
+            if version is not None:
                 versions[arguments.get("name")] = version
             return False, None
 
-    def _build_and_load(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+    def _build_and_load(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         log_path = self.folder / key / "compiler.log"
+        # Lists of its own: torch puts its own headers into those that it is given.
+        own = {name: list(arguments[name]) for name in _COPIED if isinstance(arguments.get(name), (list, tuple))}
         try:
             with printed_to(log_path):
-                return real(**_own_lists(arguments))
+                return self._real[kind](**{**arguments, **own})
         finally:
             self.log += log_path.read_text(errors="replace")
 
-    def _compile_only(
-        self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
-    ) -> CompiledStandIn:
+    def _compile_only(self, kind: str, key: str, arguments: dict[str, Any]) -> CompiledStandIn:
         nvcc, at_once = self.nvcc or "nvcc", int(os.environ.get("MAX_JOBS") or 1)
         texts = self._own_texts(kind, key, arguments)
         came = compile_only.compile_cuda(kind, arguments, self.folder / key, nvcc, self.sms, texts, at_once)
@@ -195,45 +187,39 @@ class ExtensionMaker:
             raise NotCompiled("the compiler refused it", self.log, refused=came.refused)
         return CompiledStandIn(str(arguments.get("name")), came)
 
-    def _refused(self, error: Exception, log: str) -> Mapping[str, str]:
-        """What nvcc said for each architecture that it refused, where it was that which failed; torch has it in its log."""
-        if isinstance(error, NotCompiled):
-            return error.refused
-        return dict.fromkeys(self.sms, log) if self.nvcc is not None and isinstance(error, RuntimeError) else {}
-
-    def _certain(
-        self, refused: Mapping[str, str], kind: str, key: str, arguments: dict[str, Any]
-    ) -> dict[str, list[Diagnostic]]:
-        """By architecture the errors that nvcc would find with PyTorch's own headers too, in the same words; empty where
-        one of them may do without any.
+    def _certain(self, error: Exception, log: str, kind: str, key: str, arguments: dict[str, Any]) -> list[Diagnostic]:
+        """The errors that nvcc would find with PyTorch's own headers too, in the same words, by architecture. There are
+        none where one of these may do without any, or where something else than nvcc failed.
         """
         if not compile_only.cuda_files(kind, arguments):
-            return {}
-        place, nvcc, certain = self.folder / key, self.nvcc or "nvcc", {}
+            return []
+        refused, nvcc, certain = {}, self.nvcc or "nvcc", []
+        if isinstance(error, NotCompiled):
+            refused = error.refused
+        elif self.nvcc is not None and isinstance(error, RuntimeError):  # torch has it in its log
+            refused = dict.fromkeys(self.sms, log)
         for sm in self.sms:
             errors = [each for each in diagnostics(refused.get(sm, "")) if each.kind == "error"]
-            of_assembler = [each for each in errors if each.text.startswith(PTXAS) and needs_architecture(each.text)]
-            if of_assembler:  # its word comes after all headers
-                certain[sm] = of_assembler
-                continue
-            if not certain_errors.may_be_certain(errors):
-                return {}
-            try:
-                texts = self._own_texts(kind, key, arguments)
-                with_stock = compile_only.preprocessed(kind, arguments, place, nvcc, sm, texts)
-            except OSError:
-                return {}
-            certain[sm] = [
-                each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)
-            ]
-            if not certain[sm]:
-                return {}
+            found = [each for each in errors if each.text.startswith(PTXAS) and needs_architecture(each.text)]
+            if not found:  # else that is the assembler's word, which comes after all headers
+                if not certain_errors.may_be_certain(errors):
+                    return []
+                try:
+                    texts = self._own_texts(kind, key, arguments)
+                    with_stock = compile_only.preprocessed(kind, arguments, self.folder / key, nvcc, sm, texts)
+                except OSError:
+                    return []
+                found = _certain_in(with_stock, errors)
+            if not found:
+                return []
+            certain += found
         return certain
 
     def _certain_in_cpp(self, log: str, kind: str, key: str, arguments: dict[str, Any]) -> list[Diagnostic]:
         """The errors that the host compiler would find with PyTorch's own headers too."""
-        place, of_cuda = self.folder / key, source_suffixes.CUDA
-        errors = [each for each in diagnostics(log) if each.kind == "error" and not each.file.endswith(of_cuda)]
+        place = self.folder / key
+        errors = [each for each in diagnostics(log) if each.kind == "error"]
+        errors = [each for each in errors if not each.file.endswith(source_suffixes.CUDA)]
         if not certain_errors.may_be_certain(errors):
             return []
         try:
@@ -241,49 +227,43 @@ class ExtensionMaker:
             with_stock = cpp_half.preprocessed(kind, arguments, place, self.nvcc, compile_only.torch_standard(), last)
         except OSError:
             return []
-        return [each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)]
+        return _certain_in(with_stock, errors)
 
     def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
         """The texts of a call and of its own headers, without those of the stand-in."""
         texts = all_texts(kind, arguments)
-        folders = header_folders(kind, arguments)
-        own = [each for each in folders if each != self.folder / f"{key}-headers"]
+        own = [each for each in header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
         return [*texts, *stand_in_headers.headers_of(texts, own)]
 
-    def _note_built(
-        self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
-    ) -> None:
-        noted = {"key": key, "cuda": cuda, "headers": headers}
+    def _note_built(self, noted: dict[str, Any], arguments: dict[str, Any], place: Path, module: Any) -> None:
         for path in sorted(place.glob("*.sm_*.cubin")):
             self.log += cubin.told(cubin.constant_bytes(path.read_bytes()), path.name.split(".")[-2])
         if isinstance(module, CompiledStandIn):
-            name = str(arguments.get("name"))
             came = object.__getattribute__(module, "_came")
             refused = {sm: why_refused(output) for sm, output in came.refused.items()}
-            self.files |= dependencies.local(came.read, self.folder, self.nvcc)
-            self.extensions.append({
-                **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,
-            })
-            return
-        read = dependencies.files_of_ninja(place)
-        if not read:  # then nobody can say which headers were
-            read = map(str, headers_beside(source_files(arguments)))
-        self.files |= dependencies.local(read, self.folder, self.nvcc)
-        libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
-        if not libraries:
-            return
-        self.extensions.append({
-            **noted, "path": str(libraries[-1]),
-            "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
-            "is_python_module": bool(arguments.get("is_python_module", True)),
-        })
+            self._note_files(came.read)
+            name = str(arguments.get("name"))
+            noted |= {"path": "", "module_name": name, "is_python_module": True, "refused": refused}
+        else:
+            # Where ninja cannot say nobody can say which headers were read.
+            read = dependencies.files_of_ninja(place) or map(str, headers_beside(source_files(arguments)))
+            self._note_files(read)
+            libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
+            if not libraries:
+                return
+            name = getattr(module, "__name__", None) or libraries[-1].stem
+            is_python_module = bool(arguments.get("is_python_module", True))
+            noted |= {"path": str(libraries[-1]), "module_name": name, "is_python_module": is_python_module}
+        self.extensions.append(noted)
 
 
-# What of PyTorch, besides a call, decides what is built.
+def _certain_in(with_stock: Mapping[str, str], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Those of `errors` that are certain in the files, whose texts with PyTorch's own headers are given by name."""
+    return [each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)]
 
 
 def state_of_torch() -> dict[str, Any]:
-    """The flags that PyTorch gives nvcc of its own, and the architectures it builds for, as a candidate left them."""
+    """What besides a call decides what PyTorch builds, as a candidate left it: flags for nvcc, architectures."""
     return {"common": list(map(str, cpp_extension.COMMON_NVCC_FLAGS)), "architectures": os.environ.get(_ARCHITECTURES)}
 
 
@@ -298,18 +278,6 @@ def take_state(state: Mapping[str, Any]) -> None:
 def load_nothing() -> None:
     """Leave what is built unopened in this process: what a library does as it is opened is its author's code."""
     cpp_extension._import_module_from_library = lambda *arguments, **named: None
-
-
-def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
-    """A copy for one call: torch puts its own headers into the lists that it is given."""
-    own = dict(arguments)
-    for name in _COPIED:
-        if isinstance(own.get(name), (list, tuple)):
-            own[name] = list(own[name])
-    return own
-
-
-# What a call of `load` or `load_inline` is built from: its files and texts, and where its own headers lie.
 
 
 def source_files(arguments: Mapping[str, Any]) -> list[Path]:
@@ -348,12 +316,9 @@ def texts_of_halves(kind: str, arguments: Mapping[str, Any]) -> tuple[list[str],
     return [texts[path] for path in texts if path not in cuda], [texts[path] for path in cuda]
 
 
-# What is printed while something is built, by this process and by the compilers that it starts.
-
-
 @contextmanager
 def printed_to(path: Path) -> Iterator[None]:
-    """Send what is printed to a new file at `path`. Raises OSError when it cannot be written."""
+    """Send what this process and its compilers print to a new file at `path`. Raises OSError."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

@@ -1,11 +1,11 @@
 """What the flags of a build lead to, and which of them may start a program.
 
-With -MD compilers tell which sources and headers they read. A linker tells nothing of its libraries, nor does anybody of
-a file of further flags, nor an assembler of what it takes in by `.incbin`: such files are looked up here.
+With -MD compilers tell which sources and headers they read. A linker tells nothing of its libraries, nor does anybody
+of a file of further flags, nor an assembler of what it takes in by `.incbin`: such files are looked up here.
 
-A compiler starts programs: its own parts, and what `-wrapper`, `-specs`, `-B`, `-fplugin` or `-ccbin` name. ninja hands its
-commands to a shell, which starts what a `;` or a `$(…)` says. Whoever starts a program in a build may put another library
-in the place of what was compiled. So flags are held against a list of those that start none.
+A compiler starts programs: its own parts, and what `-wrapper`, `-specs`, `-B`, `-fplugin` or `-ccbin` name. ninja hands
+its commands to a shell, which starts what a `;` or a `$(…)` says. Whoever starts a program in a build may put another
+library in the place of what was compiled. So flags are held against a list of those that start none.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ _COMPILERS = ("extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags")
 _ALL = (*_COMPILERS, "extra_ldflags")
 _INCLUDES = ("-I", "-isystem", "-iquote", "--include-path")
 _INCBIN = re.compile(r'\.incbin\s+\\*"([^"\\]+)')
-_LIBRARY_ENDINGS = ("so", "a")
 # A word of a flag that names a file may have something before it: @flags.txt, -Wl,--version-script=exported.map.
 _BEFORE_A_NAME = re.compile(r"[@,=]")
 # Where vendors put toolkits, whose libraries are linked.
 _TOOLKITS = ("/opt",)
 # These files are hashed whenever a build is looked for.
 _LARGEST_BYTES = 64 << 20
-
 _FLAGS, _PATHS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"), ("extra_include_paths", "sources")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # What a shell makes nothing of, but for quotes and what they quote.
@@ -59,7 +57,7 @@ def header_folders(arguments: Mapping[str, Any]) -> list[Path]:
 
 
 def files_named(arguments: Mapping[str, Any], texts: Iterable[str], place: Path, own_folder: Path) -> set[str]:
-    """The files that the flags of a call name, and those that its `texts` have an assembler take in, where they are there.
+    """The files there are that the flags of a call name, or that its `texts` have an assembler take in.
 
     Names are looked for from `place`, where compilers run, and what is taken in also on the include paths. What is
     installed is left out, unless the candidate's `own_folder` lies there too, and so are files above 64 MiB.
@@ -78,7 +76,7 @@ def _libraries(words: list[str], place: Path) -> Iterable[Path]:
     folders = [word[2:] for word in words if word.startswith("-L") and len(word) > 2]
     folders += [after for word, after in zip(words, words[1:]) if word == "-L"]
     names = [word[2:] for word in words if word.startswith("-l") and len(word) > 2]
-    files = [name[1:] if name.startswith(":") else f"lib{name}.{ending}" for name in names for ending in _LIBRARY_ENDINGS]
+    files = [name[1:] if name.startswith(":") else f"lib{name}.{end}" for name in names for end in ("so", "a")]
     return [place / folder / file for folder in folders for file in files]
 
 
@@ -104,16 +102,13 @@ def _is_own(path: Path, installed: tuple[str, ...]) -> bool:
 
 
 def unknown_flags(call: Mapping[str, Any], common: Iterable[str] = ()) -> list[str]:
-    """What of a `call` (as `extension_call` has it), and of PyTorch's `common` flags as its caller left them, may start a
-    program, each once.
-    """
+    """What of a `call` (see `extension_call`), and of PyTorch's `common` flags, may start a program, each once."""
     arguments = call["arguments"]
     name = str(arguments.get("name"))
     unknown = [] if _NAME.fullmatch(name) else [name]
     unknown += [path for key in _PATHS for path in _texts(arguments.get(key)) if not _PLAIN.fullmatch(path)]
-    for flag in [*(each for key in _FLAGS for each in _texts(arguments.get(key))), *map(str, common)]:
-        if not all(map(_is_known, _seen_words(flag))):
-            unknown.append(flag)
+    flags = [*(each for key in _FLAGS for each in _texts(arguments.get(key))), *map(str, common)]
+    unknown += [flag for flag in flags if not all(map(_is_known, _seen_words(flag)))]
     return list(dict.fromkeys(unknown))
 
 

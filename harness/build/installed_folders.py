@@ -15,7 +15,7 @@ _SYSTEM = ("/usr", "/lib", "/lib64")
 
 
 def installed_places(own_folder: Path, also: Iterable[str] = ()) -> tuple[str, ...]:
-    """How the paths begin of what the system, this Python and its packages consist of, and of what lies below `also`;
+    """How paths begin of what the system, this Python and its packages consist of, and of what lies below `also`;
     without places that `own_folder` lies in.
     """
     return places_apart({*_SYSTEM, sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *also}, own_folder)

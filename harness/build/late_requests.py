@@ -1,5 +1,4 @@
-"""What a candidate asks for as it runs, and its import did not build: extensions of a first `forward`, or of what it makes of
-the device's properties.
+"""What a candidate asks for as it runs, and its import did not build: for a first `forward`, or for this device.
 
 Its worker tells the calls, a builder makes them, and the next worker finds them by content like any other. They are
 kept beside the build of its import, so that a later run has them from the start.
@@ -23,7 +22,7 @@ from harness.model.verdict import ReasonCode, Status, Verdict
 
 
 def asked_before(build: Build, cache: Cache, key: str, place: Path) -> Build:
-    """`build`, which is kept under `key`, with what workers of the candidate in `place` have asked for in earlier runs."""
+    """`build`, which is kept under `key`, with what workers of the candidate in `place` asked for in earlier runs."""
     if build.verdict is None:
         for more in cache.all_kept(_key_of_asked(key), place):
             if len(build.extensions) >= outcome.MOST_EXTENSIONS:
@@ -35,29 +34,22 @@ def asked_before(build: Build, cache: Cache, key: str, place: Path) -> Build:
 def build_asked(
     candidate: Candidate, build: Build, calls: Sequence[Mapping[str, Any]], builders: Builders, cache: Cache, jobs: int
 ) -> tuple[Build, Verdict | None]:
-    """`build` with what came of the `calls`, and the verdict on those that do not build; `jobs` compilers work at once."""
+    """`build` with what came of the `calls`, made by `jobs` compilers at once, and the verdict on those that fail."""
     try:
-        return _built(candidate, build, calls, builders, cache, jobs)
+        place, key = candidate.path.resolve().parent, cache.key(candidate, builders.toolchain)
+        with cache.staging() as private:
+            began, began_at = time.monotonic(), time.time()
+            ending = builders.run(candidate, private, jobs, calls=calls)
+            seconds = time.monotonic() - began
+            more, files = outcome.judge(ending, candidate, builders.toolchain, private, seconds, builders.timeout_s)
+            if more.verdict is None:
+                kept = sorted(each.key for each in more.extensions)
+                name = f"{_key_of_asked(key)}-{hashlib.sha256(repr(kept).encode()).hexdigest()[:8]}"
+                more = cache.store(name, more, digests_of(map(Path, files), began_at), place)
     except OSError as error:
         reason = f"could not be built in {cache.root} ({error})"
         return build, without_room([cache.root]) or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
-
-
-def _built(
-    candidate: Candidate, build: Build, calls: Sequence[Mapping[str, Any]], builders: Builders, cache: Cache, jobs: int
-) -> tuple[Build, Verdict | None]:
-    place, key = candidate.path.resolve().parent, cache.key(candidate, builders.toolchain)
-    with cache.staging() as private:
-        began, began_at = time.monotonic(), time.time()
-        ending = builders.run(candidate, private, jobs, calls=calls)
-        seconds = time.monotonic() - began
-        more, files = outcome.judge(ending, candidate, builders.toolchain, private, seconds, builders.timeout_s)
-        verdict = more.verdict
-        if verdict is None:
-            kept = sorted(each.key for each in more.extensions)
-            name = f"{_key_of_asked(key)}-{hashlib.sha256(repr(kept).encode()).hexdigest()[:8]}"
-            more = cache.store(name, more, digests_of(map(Path, files), began_at), place)
-    return build.and_also(more), verdict
+    return build.and_also(more), more.verdict
 
 
 def may_go_on(verdict: Verdict) -> bool:

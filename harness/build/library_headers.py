@@ -2,8 +2,7 @@
 
 PyTorch's own ``ATen/cuda/CUDAContext.h`` includes all three for a handle of each, and an nvcc without a toolkit brings
 none. The real ones are looked for in the wheels that are installed. For a library that a candidate does not name there
-is a stand-in with those handles, which the compilers find after everything else; of one that it names nothing is made
-up.
+is a stand-in with those handles, which the compilers find last; of one that it names nothing is made up.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ _SOLVER_DENSE = (
 )
 # By what names a library, in a source or in an error: cublasSgemm, TORCH_CUDABLAS_CHECK, getCurrentCUDABlasHandle.
 _DECLARED = {
-    "blas": {"cublas_v2.h": _BLAS, "cublasLt.h": _BLAS_LT},
-    "sparse": {"cusparse.h": _SPARSE},
+    "blas": {"cublas_v2.h": _BLAS, "cublasLt.h": _BLAS_LT}, "sparse": {"cusparse.h": _SPARSE},
     "solver": {"cusolver_common.h": _SOLVER, "cusolverDn.h": _SOLVER_DENSE},
 }
 
@@ -47,18 +45,14 @@ class StandIns:
     def may_lack_for(self, log: str) -> bool:
         """Whether an error in `log` may be for want of something that a real header has."""
         named = re.compile(_pattern(self.libraries), re.IGNORECASE)
-        errors = [each for each in diagnostics(log) if each.kind == "error"]
-        return bool(self.libraries) and any(
-            named.search(f"{each.file} {each.text} {each.quoted}") for each in errors
-        )
+        errors = (f"{each.file} {each.text} {each.quoted}" for each in diagnostics(log) if each.kind == "error")
+        return bool(self.libraries) and any(map(named.search, errors))
 
 
 def write(folder: Path, texts: Iterable[str]) -> StandIns:
     """Write a stand-in for each header of a library that none of `texts` names below `folder`. Raises OSError."""
     joined = "\n".join(texts)
-    unnamed = tuple(
-        library for library in _DECLARED if not re.search(_pattern([library]), joined, re.IGNORECASE)
-    )
+    unnamed = tuple(each for each in _DECLARED if not re.search(_pattern([each]), joined, re.IGNORECASE))
     folder.mkdir(parents=True, exist_ok=True)
     for library in unnamed:
         for name, declared in _DECLARED[library].items():

@@ -34,11 +34,12 @@ def missing_compiler() -> str | None:
     """Why no C++ can be compiled on this machine; None where a compiler is there."""
     named = os.environ.get("CXX", "").strip()
     if named:
-        words = _words(named)
+        try:
+            words = shlex.split(named)
+        except ValueError:  # an open quote
+            words = named.split()
         return None if words and shutil.which(words[0]) else f"CXX names {named}, and there is no such program"
-    if shutil.which("c++") or shutil.which("g++"):
-        return None
-    return "neither c++ nor g++ is on the PATH"
+    return None if shutil.which("c++") or shutil.which("g++") else "neither c++ nor g++ is on the PATH"
 
 
 def without_compiler() -> Verdict | None:
@@ -56,29 +57,19 @@ def without_room(folders: Iterable[Path]) -> Verdict | None:
         fault = _write_fault(folder)
         if fault is not None:
             hint = f"free some, or name other folders in {ENVIRONMENT_VARIABLE} and TMPDIR"
-            return Verdict(Status.SKIPPED, ReasonCode.NO_DISK, f"{folder} on this machine cannot be written ({fault}); {hint}")
+            reason = f"{folder} on this machine cannot be written ({fault}); {hint}"
+            return Verdict(Status.SKIPPED, ReasonCode.NO_DISK, reason)
     return None
 
 
 def machine_fault(output: str, folders: Iterable[Path]) -> Verdict | None:
-    """The verdict on a process that failed with the words `output`, where it failed for what the machine lacks.
-
-    `folders` are those that it wrote to, and the temporary one besides. None where its words name no such fault, or the
-    machine has none.
+    """The verdict on a process that failed with the words `output`, where it failed for what the machine lacks, else
+    None. `folders` are those that it wrote to, besides the temporary one.
     """
-    verdict = None
-    if any(sign in output for sign in _COMPILER_SIGNS):
-        verdict = without_compiler()
+    verdict = without_compiler() if any(sign in output for sign in _COMPILER_SIGNS) else None
     if verdict is None and any(sign in output for sign in _DISK_SIGNS):
         verdict = without_room([*folders, Path(tempfile.gettempdir())])
     return verdict
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:  # an open quote
-        return command.split()
 
 
 def _write_fault(folder: Path) -> str | None:

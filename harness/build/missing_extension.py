@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.build.compile_only import Compiled
 
-
 WENT_ON = "an extension failed to build, and the candidate went on without it"
 
 

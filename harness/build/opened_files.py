@@ -63,9 +63,7 @@ class OpenedFiles:
             self._opened.add(os.path.abspath(os.fsdecode(path)))
 
     def _real(self, path: str) -> str:
-        """`path`, or the source of what was compiled, with the links in its folder followed, each folder once: there
-        are thousands of modules.
-        """
+        """`path`, or the source of what was compiled, its folder's links followed, once for thousands of modules."""
         if path.endswith(".pyc"):
             with suppress(ValueError):
                 path = source_from_cache(path)

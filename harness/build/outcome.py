@@ -29,16 +29,16 @@ _FAILURE_CODES = {
     "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
     "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
 }
-
-
-# Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled after
-# all, and what processes compiled that run none of it.
+_NO_NVCC = Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
+_NO_TRITON = Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")
+# Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled
+# after all, and what processes compiled that run none of it.
 IMPORTED, BUILT, COMPILED = "imported", "build", "compiled"
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What came of one call in a process that ran none of the candidate's code, and what of it may have started a program."""
+    """What came of one call where none of the candidate's code ran, and what of it may have started a program."""
 
     answer: Mapping[str, Any]
     unknown_flags: Sequence[str]
@@ -46,9 +46,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Ending:
-    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died"), and its
-    death; and what was `compiled` for it.
-    """
+    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died")."""
 
     answer: Mapping[str, Any] | None
     problem: str = ""
@@ -61,25 +59,19 @@ class Ending:
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
-    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device
-    missing.
-    """
+    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device missing."""
     if candidate.fault is not None:
-        code = candidate.fault_code
-        code = ReasonCode.IMPORT_ERROR if code is ReasonCode.NONE else code
+        code = ReasonCode.IMPORT_ERROR if candidate.fault_code is ReasonCode.NONE else candidate.fault_code
         return Build(Verdict(Status.BUILD_FAILED, code, candidate.fault))
     if candidate.language == "triton" and importlib.util.find_spec("triton") is None:
-        return Build(_no_triton(), built_by="triton")
+        return Build(_NO_TRITON, built_by="triton")
     if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:
-        return Build(_no_nvcc())
-    if candidate.language in ("cuda", "cpp") and _compiles(candidate.source):  # nvcc needs a host compiler too
+        return Build(_NO_NVCC)
+    compiles = "load_inline" in candidate.source or "cpp_extension" in candidate.source
+    if compiles and candidate.language in ("cuda", "cpp"):  # nvcc needs a host compiler too
         missing = without_compiler()
         return None if missing is None else Build(missing)
     return None
-
-
-def _compiles(source: str) -> bool:
-    return "load_inline" in source or "cpp_extension" in source
 
 
 def saved_meanwhile(candidate: Candidate) -> Verdict:
@@ -89,58 +81,44 @@ def saved_meanwhile(candidate: Candidate) -> Verdict:
 
 
 def judge(
-    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
-    timeout_s: float,
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
 ) -> tuple[Build, list[str]]:
     """Return the build, and the files besides the candidate that it depends on."""
     try:
         return _judge(ending, candidate, toolchain, private, seconds, timeout_s)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        kind = type(error).__name__
-        reason = f"its build answered with a frame that no builder of ours sends ({kind}: {error})"
+        reason = f"its build answered with a frame that no builder of ours sends ({type(error).__name__}: {error})"
         return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason), seconds=seconds), []
 
 
 def _judge(
-    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
-    timeout_s: float,
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
 ) -> tuple[Build, list[str]]:
     if ending.answer is None:
         verdict = machine_fault(ending.output, [private.parent]) or _without_answer(ending, timeout_s)
         return Build(verdict, seconds=seconds, log=ending.output), []
     answer = _with_compiled(ending.answer, [each.answer for each in ending.compiled])
-    log = _shortened(answer["log"])
-    generated = _generated(private)
-    cuda = any(each["cuda"] for each in answer["extensions"]) or candidate.language == "cuda"
-    kernels = kernel_reports(log)
-    verdict = None
-    if answer["failure"] is not None:
-        output = f"{answer['failure']['message']}\n{answer['failure'].get('log', '')}\n{log}"
-        verdict = machine_fault(output, [private.parent]) or _failure(answer["failure"], log, candidate, generated)
-    elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
-        reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
+    log, generated, extensions = _shortened(answer["log"]), _generated(private), answer["extensions"]
+    has_cuda, kernels = any(each["cuda"] for each in extensions), kernel_reports(log)
+    cuda, verdict, failure = has_cuda or candidate.language == "cuda", None, answer["failure"]
+    if failure is not None:
+        output = f"{failure['message']}\n{failure.get('log', '')}\n{log}"
+        verdict = machine_fault(output, [private.parent]) or _failure(failure, log, candidate, generated)
+    elif toolchain.compile_only and has_cuda:
+        reason = f"for {_compiled_for(extensions, kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
-    elif toolchain.compile_only and answer.get("wanted_gpu") and not answer["extensions"]:
+    elif toolchain.compile_only and answer.get("wanted_gpu") and not extensions:
         wanted = next((str(each) for each in answer["warnings"]), "needs a GPU while it is imported")
         reason = f"it {_shortened(wanted)}, and there is none here; run it where there is one"
         verdict = Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
-    extensions = _extensions(answer["extensions"], private) if verdict is None else ()
     build = Build(
-        verdict=verdict,
-        extensions=extensions,
-        kernels=kernels,
-        seconds=seconds,
-        arch="+".join(toolchain.sms) if cuda else None,
-        headers=_headers(answer["extensions"], answer["failure"]),
-        built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
-        log=log,
-        warnings=_shortened("\n".join(map(str, answer["warnings"]))),
-        compiler_warnings="\n".join(compiler_warnings),
-        is_bound=bool(answer.get("names_folder", True)),
-        is_of_init=bool(answer.get("built_in_init", True)),
-        failed=tuple(map(str, answer.get("failed") or ()))[:MOST_EXTENSIONS],
-        unproven=_unproven(ending),
+        verdict, _extensions(extensions, private) if verdict is None else (), kernels, seconds,
+        arch="+".join(toolchain.sms) if cuda else None, headers=_headers(extensions, failure),
+        built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(extensions)), log=log,
+        warnings=_shortened("\n".join(map(str, answer["warnings"]))), compiler_warnings="\n".join(compiler_warnings),
+        is_bound=bool(answer.get("names_folder", True)), is_of_init=bool(answer.get("built_in_init", True)),
+        failed=tuple(map(str, answer.get("failed") or ()))[:MOST_EXTENSIONS], unproven=_unproven(ending),
     )
     return build, _files(answer["files"], private)
 
@@ -150,7 +128,8 @@ def _with_compiled(answer: Mapping[str, Any], compiled: Sequence[Mapping[str, An
     entries = {each["key"]: each for one in compiled for each in one["extensions"]}  # the last of two tries
     others = [each for each in answer["extensions"] if each["key"] not in entries]
     return {
-        **answer, "extensions": [*entries.values(), *others], "log": "".join(str(one["log"]) for one in (*compiled, answer)),
+        **answer, "extensions": [*entries.values(), *others],
+        "log": "".join(str(one["log"]) for one in (*compiled, answer)),
         "files": [*answer["files"], *(path for one in compiled for path in one["files"])],
         "failed": [*(answer.get("failed") or ()), *(key for one in compiled for key in one["failed"])],
     }
@@ -162,20 +141,15 @@ def _unproven(ending: Ending) -> str:
     if any(each["key"] not in proven for each in ending.answer["extensions"]):
         return "it was compiled by the process that ran the candidate's own code, which may have changed what came"
     flags = [flag for one in ending.compiled for flag in one.unknown_flags]
-    return f"what it was compiled with may start a program, which may have changed what came: {flags[0][:100]}" if flags else ""
+    why = "what it was compiled with may start a program, which may have changed what came"
+    return f"{why}: {flags[0][:100]}" if flags else ""
 
 
-def _compiled_for(
-    extensions: Sequence[Mapping[str, Any]], kernels: Sequence[KernelReport], toolchain: Toolchain
-) -> str:
+def _compiled_for(entries: Sequence[Mapping[str, Any]], kernels: Sequence[KernelReport], toolchain: Toolchain) -> str:
     """Each architecture with its figures, then those that it is not for, and why."""
-    refused: dict[str, str] = {}
-    for each in extensions:
-        refused |= {str(sm): str(why) for sm, why in dict(each.get("refused") or {}).items()}
-    parts = [
-        summary([kernel for kernel in kernels if kernel.arch == sm]) or sm
-        for sm in toolchain.sms if sm not in refused
-    ]
+    refused = {str(sm): str(why) for each in entries for sm, why in dict(each.get("refused") or {}).items()}
+    passed = [sm for sm in toolchain.sms if sm not in refused]
+    parts = [summary([kernel for kernel in kernels if kernel.arch == sm]) or sm for sm in passed]
     return "; ".join([*parts, *(f"not for {sm} ({why})" for sm, why in sorted(refused.items()))])
 
 
@@ -183,8 +157,7 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
     if ending.out_of_memory:
         return Verdict(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"its build was {ending.death}")
     if ending.problem == "timeout":
-        reason = f"not built after {timeout_s:.0f} s, and stopped"
-        return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, reason)
+        return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, f"not built after {timeout_s:.0f} s, and stopped")
     if ending.problem == "import timeout":
         reason = f"its import did not end within {ending.import_limit_s:g} s, compilers not counted, and was stopped"
         return Verdict(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason)
@@ -197,15 +170,11 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
     return Verdict(Status.CRASHED, ReasonCode.SIGNAL if signalled else ReasonCode.EXITED, reason)
 
 
-def _failure(
-    failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]
-) -> Verdict:
+def _failure(failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]) -> Verdict:
     """Put a builder's failure into words, against the candidate's own lines."""
     kind, message = failure["kind"], _shortened(failure["message"])
-    if kind == "no_nvcc":
-        return _no_nvcc()
-    if kind == "no_triton":
-        return _no_triton()
+    if kind in ("no_nvcc", "no_triton"):
+        return _NO_NVCC if kind == "no_nvcc" else _NO_TRITON
     if kind == "compile_error":
         output = _shortened(failure.get("log", "")) or log
         missing = needs_architecture(output)
@@ -215,10 +184,8 @@ def _failure(
         if absent:
             reason = f"it needs {absent[0]}, which this CUDA toolkit lacks; bring it with: pip install {absent[1]}"
             # Where the stand-in needs no such header, the error may be the candidate's own.
-            slim_log = _shortened(failure.get("slim_log", ""))
-            without = "" if missing_cuda_header(slim_log) else explain(
-                slim_log, candidate.source, candidate.path, generated
-            )
+            slim = _shortened(failure.get("slim_log", ""))
+            without = "" if missing_cuda_header(slim) else explain(slim, candidate.source, candidate.path, generated)
             reason += f"\nwithout that header: {without}" if without else ""
             return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, reason)
         explanation = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
@@ -241,31 +208,26 @@ def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[Bu
     extensions = tuple(_extension(each, private) for each in entries)
     size_bytes = sum(each.path.stat().st_size for each in extensions)
     if size_bytes > _MOST_EXTENSION_BYTES:
-        raise ValueError(
-            f"extensions of {size_bytes / 1e9:.1f} GB, where {_MOST_EXTENSION_BYTES / 1e9:.1f} are the most"
-        )
+        most_gb = _MOST_EXTENSION_BYTES / 1e9
+        raise ValueError(f"extensions of {size_bytes / 1e9:.1f} GB, where {most_gb:.1f} are the most")
     return extensions
 
 
 def _files(named: Sequence[Any], private: Path) -> list[str]:
-    """The files that a build depends on besides the candidate and what was written in it, each once. Raises ValueError for too
-    many of them.
-    """
+    """The files that a build depends on, but for the candidate and what is its own. Raises ValueError for too many."""
     paths = sorted({str(path) for path in named})
     if len(paths) > _MOST_FILES:
         raise ValueError(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
     files = [path for path in paths if Path(path).is_file()]
     size_bytes = sum(Path(path).stat().st_size for path in files)
     if size_bytes > _MOST_FILE_BYTES:
-        raise ValueError(
-            f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {_MOST_FILE_BYTES / 1e9:.1f} are the most"
-        )
+        most_gb = _MOST_FILE_BYTES / 1e9
+        raise ValueError(f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {most_gb:.1f} are the most")
     return [path for path in files if not path.startswith(f"{private.resolve()}{os.sep}")]
 
 
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
-    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own.
-    """
+    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own."""
     path = Path(str(entry["path"]))
     if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(private.resolve()):
         raise ValueError(f"{path.name} is no file in the build's own folder")
@@ -277,13 +239,12 @@ def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
 
 def _generated(private: Path) -> dict[str, str]:
     """Read the files that the compilers were fed, for finding the way from their lines to the candidate's."""
-    text_by_path = {}
     folders = private / IMPORTED / BUILT, *(private / COMPILED).glob(f"*/{BUILT}")
     paths = sorted(path for folder in folders for name in ("main.cpp", "cuda.cu") for path in folder.glob(f"*/{name}"))
-    for path in paths[:_MOST_GENERATED]:
-        if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES:
-            text_by_path[str(path)] = path.read_text(encoding="utf-8", errors="replace")
-    return text_by_path
+    return {
+        str(path): path.read_text(encoding="utf-8", errors="replace") for path in paths[:_MOST_GENERATED]
+        if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES
+    }
 
 
 def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compiled: bool) -> str:
@@ -299,12 +260,3 @@ def _headers(extensions: Sequence[Mapping[str, Any]], failure: Mapping[str, Any]
     used = {str(each["headers"]) for each in extensions}
     used |= {str(failure["headers"])} if failure and failure.get("headers") else set()
     return ("slim" if used == {"slim"} else "stock") if used else None
-
-
-def _no_nvcc() -> Verdict:
-    return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
-
-
-def _no_triton() -> Verdict:
-    reason = "Triton is not installed; bring it with: pip install triton"
-    return Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, reason)

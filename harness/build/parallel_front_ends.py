@@ -39,7 +39,6 @@ _OF_DEVICE = ("cicc", "ptxas", "fatbinary")
 @dataclass(frozen=True)
 class Steps:
     """The commands of one compilation, for a shell: two rows that touch none of each other's files, then the last one.
-
     `dependencies` is the makefile's rule that is asked for, if it is; each row leaves its part of it behind it.
     """
 
@@ -87,14 +86,11 @@ def read_steps(dryrun: str, object_file: str) -> Steps | None:
     whole = len(ids) == len(of_host) == 1 and len(made) == 2 and _MAKES_MODULE_ID in front_end
     if not whole or last != commands[-1]:
         return None
-    for_host = made.pop(of_host[0])
-    (for_device,) = made.values()
-    steps = Steps(
-        environment, [for_host, front_end.replace(_MAKES_MODULE_ID, "")],
-        [for_device, *(by_kind[tool][0] for tool in _OF_DEVICE)], last, ids.pop(), dependencies,
-    )
+    host = [made.pop(of_host[0]), front_end.replace(_MAKES_MODULE_ID, "")]
+    device = [*made.values(), *(by_kind[tool][0] for tool in _OF_DEVICE)]
+    steps = Steps(environment, host, device, last, ids.pop(), dependencies)
     if dependencies is not None:
-        for row, part in zip((steps.host, steps.device), steps.parts):
+        for row, part in zip((host, device), steps.parts):
             row[0] += f" -MD -MF {shlex.quote(part)} -MT {shlex.quote(object_file)}"
     return steps
 
@@ -116,10 +112,8 @@ def compile_with(nvcc: str, arguments: Sequence[str]) -> tuple[int, bytes] | Non
     object_file = arguments[arguments.index("-o") + 1]
     place = tempfile.mkdtemp(prefix="side_by_side_")
     try:
-        dryrun = subprocess.run(
-            [nvcc, *arguments, "--dryrun"], env={**os.environ, "TMPDIR": place}, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, check=False,
-        )
+        own = {**os.environ, "TMPDIR": place}
+        dryrun = subprocess.run([nvcc, *arguments, "--dryrun"], env=own, capture_output=True, check=False)
         steps = read_steps(os.fsdecode(dryrun.stderr), object_file) if dryrun.returncode == 0 else None
         if steps is None or not steps.module_id_file.startswith(f"{place}/"):
             return None
@@ -159,12 +153,9 @@ def _keep_cubin(steps: Steps, object_file: str) -> None:
 
 def _run(commands: Sequence[str], assigned: Mapping[str, str]) -> tuple[int, bytes]:
     """The exit code of the first that fails, or 0, and what they said up to there."""
-    output = b""
+    output, environment, pipe = b"", {**os.environ, **assigned}, subprocess.PIPE
     for command in commands:
-        ran = subprocess.run(
-            command, shell=True, env={**os.environ, **assigned}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            check=False,
-        )
+        ran = subprocess.run(command, shell=True, env=environment, stdout=pipe, stderr=subprocess.STDOUT, check=False)
         output += ran.stdout
         if ran.returncode:
             return ran.returncode, output
@@ -173,8 +164,7 @@ def _run(commands: Sequence[str], assigned: Mapping[str, str]) -> tuple[int, byt
 
 def _module_id(steps: Steps, arguments: Sequence[str]) -> str:
     """A name in the form of nvcc's own, of the source's name, the command and the place where it is given."""
-    text = "\0".join([os.getcwd(), *arguments])
-    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    digest = hashlib.sha256("\0".join([os.getcwd(), *arguments]).encode(errors="surrogateescape")).hexdigest()
     source = next(iter(_SOURCE.findall(steps.host[-1])), "source")
     name = re.sub(r"\W", "_", os.path.basename(source), flags=re.ASCII)
     return f"_{digest[:8]}_{len(name)}_{name}_{digest[8:16]}"
@@ -182,10 +172,9 @@ def _module_id(steps: Steps, arguments: Sequence[str]) -> str:
 
 def main() -> None:
     nvcc, *arguments = sys.argv[1:]
-    try:
+    came = None
+    with suppress(OSError):  # a full disk, say: nvcc has its own words for it
         came = compile_with(nvcc, arguments)
-    except OSError:  # a full disk, say: nvcc has its own words for it
-        came = None
     if came is None:
         os.execvp(nvcc, [nvcc, *arguments])
     sys.stdout.buffer.write(came[1])

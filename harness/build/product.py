@@ -1,6 +1,4 @@
-"""What a build comes to: the extensions a worker may load, what the compiler said, or the verdict that ends
-it here.
-"""
+"""What a build comes to: the extensions a worker may load, what the compiler said, or the verdict that ends it here."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ class Build:
     """The end of building one candidate. `verdict` None means that it may be run.
 
     It `is_bound` where it would be another one if the candidate lay elsewhere, and `is_of_init` where it may be another
-    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took. `unproven`
-    says why nobody knows whether the extensions are what their sources say; empty where they are.
-    `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0", "g++ 12.2",
-    "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for PyTorch's headers, "stock"
-    when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of the row should know and
+    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took.
+    `unproven` says why nobody knows whether the extensions are what their sources say; empty where they are. `seconds`
+    is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0", "g++ 12.2", "triton"
+    or "python"; `headers` "slim" when all extensions were built with the stand-in for PyTorch's headers, "stock" when
+    one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of the row should know and
     `compiler_warnings` what the compilers warned of in the candidate's own lines, one a line.
     """
 
@@ -60,8 +58,8 @@ class Build:
             kernels=(*self.kernels, *more.kernels), seconds=self.seconds + more.seconds, arch=self.arch or more.arch,
             headers="stock" if "stock" in (self.headers, more.headers) else self.headers or more.headers,
             built_by=more.built_by if self.built_by == "python" else self.built_by, log=self.log + more.log,
-            warnings=_lines(self.warnings, more.warnings),
-            compiler_warnings=_lines(self.compiler_warnings, more.compiler_warnings),
+            warnings="\n".join(filter(None, (self.warnings, more.warnings))),
+            compiler_warnings="\n".join(filter(None, (self.compiler_warnings, more.compiler_warnings))),
             failed=tuple(dict.fromkeys((*self.failed, *more.failed))), unproven=self.unproven or more.unproven,
         )
 
@@ -69,11 +67,8 @@ class Build:
     def manifest(self) -> dict[str, dict[str, Any]]:
         """What a worker needs to load the extensions, by key."""
         return {
-            each.key: {
-                "module_name": each.module_name, "path": str(each.path),
-                "is_python_module": each.is_python_module,
-            }
-            for each in self.extensions
+            one.key: {"module_name": one.module_name, "path": str(one.path), "is_python_module": one.is_python_module}
+            for one in self.extensions
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -92,15 +87,7 @@ class Build:
         verdict = body["verdict"]
         if verdict is not None:
             verdict = Verdict(Status(verdict[0]), ReasonCode(verdict[1]), verdict[2])
-        extensions = tuple(
-            replace(BuiltExtension(**each), path=folder / each["path"]) for each in body["extensions"]
-        )
-        kernels = tuple(KernelReport(**each) for each in body["kernels"])
-        read = {
-            "verdict": verdict, "extensions": extensions, "kernels": kernels, "cached": True, "failed": tuple(body["failed"]),
-        }
+        extensions = tuple(BuiltExtension(**{**each, "path": folder / each["path"]}) for each in body["extensions"])
+        kernels, failed = tuple(KernelReport(**each) for each in body["kernels"]), tuple(body["failed"])
+        read = {"verdict": verdict, "extensions": extensions, "kernels": kernels, "failed": failed, "cached": True}
         return cls(**{**body, **read})
-
-
-def _lines(*texts: str) -> str:
-    return "\n".join(filter(None, texts))

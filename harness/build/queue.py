@@ -1,14 +1,7 @@
-"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory
-allow.
-
-`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for
-the candidate is decided in `outcome`.
-"""
+"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory allow."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import secrets
 import tempfile
@@ -22,7 +15,7 @@ from typing import Any
 
 from harness.build import outcome
 from harness.build.builder_launcher import Builders
-from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digests_of, sha256_of, sources_untold
+from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digest_of, digests_of, sha256_of, sources_untold
 from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.device_answers import DeviceFacts
 from harness.build.late_requests import asked_before
@@ -38,8 +31,6 @@ from harness.sandbox.sandbox_choice import Sandbox
 from harness.sandbox.spawn import Child
 
 _BYTES_PER_BUILDER = 3 << 30
-
-
 # Open files of a run, and of each child that builds: pipes to it, its log, its lifeline, with room to spare.
 _FILES, _FILES_EACH = 512, 16
 
@@ -56,12 +47,11 @@ class _UnderWay:
 
 
 class BuildQueue:
-    """Builds `candidates` in parallel from the moment it is made, and those that are added. `close` it, or use it in a
-    `with`.
+    """Builds `candidates` in parallel from the moment it is made, and those added. `close` it, or use it in a `with`.
 
-    `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as many
-    cores, behind all other sessions: with a compiler on every one, the steps of a run that is timing took 390 µs more. Several queues may share a
-    `pool` of threads; its size is then how many builds there are at a time.
+    `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as
+    many cores, behind all other sessions: with a compiler on every one, the steps of a run that is timing took 390 µs
+    more. Several queues may share a `pool` of threads; its size is then how many builds there are at a time.
     """
 
     def __init__(
@@ -94,17 +84,16 @@ class BuildQueue:
         """Build these beside what is being built; one that was given before is looked at anew."""
         for candidate in candidates:
             self.give_up(candidate)
-            known = self._without_building(candidate)
+            known = outcome.before_building(candidate, self._toolchain) or self._kept(candidate)
             if known is not None:
                 self._done[candidate] = known
         waiting = [each for each in candidates if each not in self._done]
         builders = max(1, min(len(waiting) + self._count_under_way(), self._most))
         allow_descriptors(_FILES + _FILES_EACH * builders)
         # One candidate has a C++ and a CUDA half, or is compiled for each architecture; more jobs than that never help.
-        jobs_of_one = max(2, len(self._toolchain.sms))
-        self._jobs = max(1, min(jobs_of_one, (os.cpu_count() or 1) // builders))
+        self._jobs = max(1, min(max(2, len(self._toolchain.sms)), (os.cpu_count() or 1) // builders))
         for candidate in waiting:
-            # Its key here and not in its thread: where two threads are in `ast` at once Python 3.11 may raise SystemError.
+            # Its key here, not in its thread: where two threads are in `ast` at once Python 3.11 may raise SystemError.
             self._coming[candidate] = under_way = _UnderWay(candidate, self._cache.key(candidate, self._toolchain))
             under_way.build = self._pool.submit(self._build, under_way)
 
@@ -127,11 +116,8 @@ class BuildQueue:
         return sum(not each.build.done() for each in self._coming.values())
 
     def result(self, candidate: Candidate) -> Build:
-        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given.
-        """
-        if candidate in self._done:
-            return self._done[candidate]
-        return self._coming[candidate].build.result()
+        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given."""
+        return self._done[candidate] if candidate in self._done else self._coming[candidate].build.result()
 
     def is_ready(self, candidate: Candidate) -> bool:
         """Whether `result` would answer at once."""
@@ -140,8 +126,7 @@ class BuildQueue:
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
         """Return when `result` would answer at once for at least one of `candidates`, or after `timeout_s`."""
         if not any(map(self.is_ready, candidates)):
-            builds = [self._coming[candidate].build for candidate in candidates]
-            wait(builds, timeout=timeout_s, return_when=FIRST_COMPLETED)
+            wait([self._coming[each].build for each in candidates], timeout_s, FIRST_COMPLETED)
 
     @property
     def is_idle(self) -> bool:
@@ -158,43 +143,35 @@ class BuildQueue:
             self._end(under_way)
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=True)
-        wait([each.build for each in self._coming.values()])
+        self.wait_until_idle()
         self._lease.end()
         make_room(self._cache.root, self._limit_bytes)
 
-    def _without_building(self, candidate: Candidate) -> Build | None:
-        """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
-        known = outcome.before_building(candidate, self._toolchain)
-        if known is not None:
-            return known
-        key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
+    def _kept(self, candidate: Candidate, key: str | None = None) -> Build | None:
+        """The kept build of `candidate`, whose `key` may be known."""
+        key, place = key or self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
         kept = self._cache.lookup(key, place, self._init_digest)
         return None if kept is None else asked_before(kept, self._cache, key, place)
 
     def _build(self, under_way: _UnderWay) -> Build:
         try:
             return self._build_or_raise(under_way)
-        except OSError as error:
-            return Build(self._cache_fault(error))
+        except OSError as error:  # the machine's fault where nobody can write there
+            root = self._cache.root
+            reason = f"could not be built in {root} ({error}); name another folder in {ENVIRONMENT_VARIABLE}"
+            fault = without_room([root, Path(tempfile.gettempdir())])
+            return Build(fault or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason))
         except Exception as error:
             # Ours, or what a hostile builder left got past the checks on it: its own row pays, not the run.
             return Build(of_own_defect(error), log=traceback_of(error))
 
-    def _cache_fault(self, error: OSError) -> Verdict:
-        """The verdict on a build that the cache could not take: the machine's fault where nothing can be written there."""
-        fault = without_room([self._cache.root, Path(tempfile.gettempdir())])
-        if fault is not None:
-            return fault
-        reason = f"could not be built in {self._cache.root} ({error}); name another folder in {ENVIRONMENT_VARIABLE}"
-        return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
-
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
-        candidate, key = under_way.candidate, under_way.key
+        candidate, key, limit_s = under_way.candidate, under_way.key, self._settings.build_timeout_s
         place = candidate.path.resolve().parent
-        with self._cache.lock(key, self._settings.build_timeout_s, lambda: under_way.is_given_up):
-            kept = self._cache.lookup(key, place, self._init_digest)
+        with self._cache.lock(key, limit_s, lambda: under_way.is_given_up):
+            kept = self._kept(candidate, key)
             if kept is not None:
-                return asked_before(kept, self._cache, key, place)
+                return kept
             with self._cache.staging() as private:
                 began, began_at = time.monotonic(), time.time()
                 ending = self._builders.run(candidate, private, self._jobs, lambda child: self._begun(under_way, child))
@@ -202,10 +179,9 @@ class BuildQueue:
                     under_way.child = None
                 if not candidate.is_as_read:  # the key says one text, and perhaps another was built
                     return Build(outcome.saved_meanwhile(candidate))
-                seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
+                seconds = time.monotonic() - began
                 build, files = outcome.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
-                read = {*map(Path, files), *sources_untold(candidate)}
-                digests = digests_of(read, began_at)
+                digests = digests_of({*map(Path, files), *sources_untold(candidate)}, began_at)
                 build = self._cache.store(key, build, digests, place, self._init_digest)
                 return asked_before(build, self._cache, key, place)
 
@@ -223,14 +199,13 @@ def _digest_of_init(init: Mapping[str, Any]) -> str:
         text = sha256_of(Path(reference)) if reference else ""
     except OSError:
         text = secrets.token_hex(8)  # nobody knows
-    return hashlib.sha256(json.dumps([text, init.get("sizes", [])], sort_keys=True).encode()).hexdigest()[:16]
+    return digest_of([text, init.get("sizes", [])])[:16]
 
 
 def builders_at_once() -> int:
-    """One builder for each core, and a second on one core, as long as there are 3 GB of memory for each: a candidate
-    that hangs while it is built keeps the others waiting only where there is no second.
+    """One builder for each core this process may use, and a second on one core, as long as there are 3 GB of memory
+    for each: a candidate that hangs while it is built keeps the others waiting only where there is no second.
     """
     limit = default_limits().memory_bytes
-    # Not all cores of the machine need be this process's own.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(max(2, cores), (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))

@@ -21,36 +21,13 @@ _TENSOR_HEADERS = ("torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h
 _WITH_VERSION = ("torch/extension.h", "torch/all.h", "torch/torch.h")  # PyTorch's own bring its version along
 
 # What stays the same for every call. The first define lets PyTorch's headers include single operators.
-_ALWAYS = """
-#ifndef AT_PER_OPERATOR_HEADERS
-#define AT_PER_OPERATOR_HEADERS
-#endif
-#include <math.h>
-#include <stdlib.h>
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <iostream>
-#include <numeric>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <unordered_map>
-#include <vector>
-#include <ATen/core/Tensor.h>
-#include <ATen/Device.h>
-#include <ATen/Dispatch.h>
-#include <ATen/Layout.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/TracerMode.h>
-#include <ATen/core/Formatting.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/util/irange.h>
-#include <torch/cuda.h>
-"""
+_PER_OPERATOR = "\n#ifndef AT_PER_OPERATOR_HEADERS\n#define AT_PER_OPERATOR_HEADERS\n#endif\n"
+_ALWAYS = (
+    "math.h", "stdlib.h", "algorithm", "cmath", "functional", "iostream", "numeric", "optional", "sstream", "string",
+    "unordered_map", "vector", "ATen/core/Tensor.h", "ATen/Device.h", "ATen/Dispatch.h", "ATen/Layout.h",
+    "ATen/TensorOperators.h", "ATen/TracerMode.h", "ATen/core/Formatting.h", "ATen/core/LegacyTypeDispatch.h",
+    "ATen/core/grad_mode.h", "c10/core/DeviceGuard.h", "c10/core/InferenceMode.h", "c10/util/irange.h", "torch/cuda.h",
+)
 # A header, and the words in a source that ask for it.
 _BY_WORD = {
     "ATen/Parallel.h": ("parallel_for", "parallel_reduce", "get_num_threads", "set_num_threads", "get_thread_num"),
@@ -96,6 +73,8 @@ _THEIRS = re.compile(
     r"\b_?(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|D?V?LOG|PYBIND11_|RECORD_|REGISTER_|FORALL_|MAKE_TORCH_|BUILD_FEATURE_"
     r"|HAS_(?:IMPL_ABSTRACT|PT2)|STRONG_HAS_|SKA_|SOFT_ASSERT|DEFINE_TO|EXPECTED_MAX_LEVEL|FORWARD_HAS_|DYNAMIC_TYPE_BIT)"
 )
+# What sources ask the preprocessor, where the answer may hang on headers that the stand-in leaves out. A question after
+# a macro is answered without a word where its header is missing: it would be another program.
 _QUESTION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
@@ -148,10 +127,8 @@ def write(
 
 
 def headers_of(texts: Iterable[str], folders: Sequence[Path]) -> list[str]:
-    """The texts of the headers below `folders` that `texts` include, and of those that these do.
-
-    A header is looked for beside whoever includes it, too. Those of the compilers and of PyTorch are not below, and not
-    found.
+    """The texts of the headers below `folders`, or beside whoever includes them, that `texts` and these include.
+    Those of the compilers and of PyTorch are not below, and not found.
     """
     text_by_path: dict[Path, str] = {}
     wanted = [(name, folders) for text in texts for name in _INCLUDE.findall(text)]
@@ -169,43 +146,32 @@ def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
     """The headers of those of `named` that are operators, by their path, without the context they bring along."""
     # relu_, sum_out and zeros_symint lie in the headers of relu, sum and zeros.
     named = {each for name in named for each in (name, name.rstrip("_"), _VARIANT.sub("", name))}
-    header_by_path = {}
-    for name in sorted(named):
-        path = torch_include / "ATen" / "ops" / f"{name}.h"
-        if path.is_file():
-            header_by_path[f"ATen/ops/{name}.h"] = "#pragma GCC system_header\n" + _CONTEXT_LINE.sub(
-                "", path.read_text(encoding="utf-8")
-            )
-    return header_by_path
-
-
-def _named(text: str) -> set[str]:
-    """What `text` names where operators are named."""
-    return {first or second for first, second in _OPERATOR.findall(text)}
+    paths = (torch_include / "ATen" / "ops" / f"{name}.h" for name in sorted(named))
+    return {
+        f"ATen/ops/{path.name}": "#pragma GCC system_header\n" + _CONTEXT_LINE.sub("", path.read_text(encoding="utf-8"))
+        for path in paths if path.is_file()
+    }
 
 
 def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
-    """The text of the header that all others include, and the operators that it brings; None when PyTorch's headers do not
-    have the expected parts.
-    """
+    """The header that all others include, and the operators in it; None when PyTorch's lack the expected parts."""
     api = torch_include / "torch/csrc/api/include/torch/types.h"
     factories = torch_include / "torch/csrc/autograd/generated/variable_factories.h"
     names = _NAMESPACE.search(api.read_text(encoding="utf-8")) if api.is_file() else None
     if names is None or not factories.is_file():
         return None, set()
     made = factories.read_text(encoding="utf-8")
-    named, words = _named(text), set(_WORD.findall(text))
+    named, words = {first or second for first, second in _OPERATOR.findall(text)}, set(_WORD.findall(text))
     words -= _OF_MANY_MEANINGS - named
     factory_names = {block[1] for block in _FACTORY.finditer(made)}
-    if not {"empty", "zeros", "from_blob", "tensor"} <= factory_names or (
-        set(re.findall(r"at::Tensor (\w+)\(", made)) - factory_names
-    ):
+    others = set(re.findall(r"at::Tensor (\w+)\(", made)) - factory_names
+    if others or not {"empty", "zeros", "from_blob", "tensor"} <= factory_names:
         return None, set()
     named |= factory_names & words
     blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in words]
     headers = [header for header, asking in _BY_WORD.items() if words & set(asking)]
     core = "".join([
-        _OPEN, _ALWAYS, *_includes(headers), *_includes(_operators(torch_include, named)),
+        _OPEN, _PER_OPERATOR, *_includes([*_ALWAYS, *headers, *_operators(torch_include, named)]),
         "namespace torch {\nnamespace slim {\n",
         # As torch::autograd::make_variable does for a tensor that nobody else holds.
         "inline at::Tensor made(at::Tensor tensor, bool requires_grad) {\n"
@@ -241,33 +207,24 @@ def _includes(headers: Iterable[str]) -> list[str]:
     return [f"#include <{header}>\n" for header in headers]
 
 
-# What sources ask the preprocessor, where the answer may hang on headers that the stand-in leaves out. A question after a
-# macro is answered without a word where its header is missing: it would be another program.
-
-
 def _ask_of_pytorchs(texts: Iterable[str]) -> bool:
-    """Whether a condition in one of `texts` hangs on a macro that PyTorch's headers may define, by its name or by that of
-    a macro that stands for it.
-    """
+    """Whether a condition in one of `texts` hangs on a macro that PyTorch's headers may define, or on one for that."""
     joined = _CONTINUED.sub(" ", "\n".join(texts))
-    aliases = {name for name, body in _DEFINITION.findall(joined) if _THEIRS.search(body)}
-    return any(
-        _THEIRS.search(asked) or not aliases.isdisjoint(_ASKED_WORD.findall(asked)) for asked in _QUESTION.findall(joined)
-    )
+    asked, defined = _QUESTION.findall(joined), _DEFINITION.findall(joined)
+    aliases = {name for name, body in defined if _THEIRS.search(body)}
+    return any(_THEIRS.search(each) or not aliases.isdisjoint(_ASKED_WORD.findall(each)) for each in asked)
 
 
 def _may_ask_of_pythons(texts: Sequence[str]) -> bool:
-    """Whether a condition in one of `texts` may hang on a macro of Python.h, or of a system's header that comes with it.
-
-    What the texts define themselves is theirs, unless Python defines it too.
+    """Whether a condition in one of `texts` may hang on a macro of Python.h, or of a system's header that comes with
+    it. What the texts define themselves is theirs, unless Python defines it too.
     """
     joined = _CONTINUED.sub(" ", "\n".join(texts))
-    asked = {word for line in _QUESTION.findall(joined) for word in _ASKED_WORD.findall(line) if not _ANSWERED.fullmatch(word)}
-    if not asked:
-        return False
+    words = {word for line in _QUESTION.findall(joined) for word in _ASKED_WORD.findall(line)}
+    asked = {word for word in words if not _ANSWERED.fullmatch(word)}
     bodies = dict(_DEFINITION.findall(joined))
     aliased = {word for name in asked & bodies.keys() for word in _ASKED_WORD.findall(bodies[name])}
-    return not asked <= bodies.keys() or not _pythons().isdisjoint(asked | aliased)
+    return bool(asked) and (not asked <= bodies.keys() or not _pythons().isdisjoint(asked | aliased))
 
 
 @functools.cache

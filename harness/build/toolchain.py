@@ -1,6 +1,5 @@
-"""Which compilers, torch and Python stand behind a build, and the GPU architecture it is for.
-
-Found without importing torch. Every field of `Toolchain` is part of the cache's key.
+"""Which compilers, torch and Python stand behind a build, and the GPU architecture it is for: found without importing
+torch. Every field of `Toolchain` is part of the cache's key.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from harness.model.errors import InputError
@@ -25,19 +25,18 @@ _READ_BY_COMPILERS = (
     "CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CUDNN_HOME",
 )
-# Those that name a compiler, which may be another one tomorrow under the same name. $CXX is one with a field of its own.
+# Those that name a compiler, which may be another one tomorrow under the same name. $CXX has a field of its own.
 _NAME_A_COMPILER = ("CC", "NVCC_CCBIN")
 _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never
-    loaded.
+    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never loaded.
 
-    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its
-    path and version. `host` names the processor, for which `-march=native` builds; `environment` are
-    the variables that the compilers read, and the versions of those that they name.
+    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its path and
+    version. `host` names the processor, for which `-march=native` builds; `environment` are the variables that the
+    compilers read, and the versions of those that they name.
     """
 
     torch: str
@@ -75,22 +74,21 @@ class Toolchain:
 
 
 def arch_of(capability: tuple[int, int]) -> str:
-    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on.
-    """
+    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on."""
     major, minor = capability
     return f"{major}.{minor}{'a' if major in _WITH_SUFFIX else ''}"
 
 
 def parse_architectures(text: str) -> tuple[str, ...]:
     """Read what --arch takes: "80,90a,100" → ("8.0", "9.0a", "10.0"). Raises InputError for what is none."""
-    archs = []
+    archs, hint = [], "Write them like --arch 80,90a,100"
     for word in filter(None, re.split(r"[\s,;]+", text)):
         match = re.fullmatch(r"(?:sm_|compute_)?(\d+)\.?(\d)([af]?)", word)
         if match is None:
-            raise InputError(f"--arch {word} is no architecture", hint="Write them like --arch 80,90a,100")
+            raise InputError(f"--arch {word} is no architecture", hint=hint)
         archs.append(f"{match[1]}.{match[2]}{match[3]}")
     if not archs:
-        raise InputError("--arch names no architecture", hint="Write them like --arch 80,90a,100")
+        raise InputError("--arch names no architecture", hint=hint)
     return tuple(dict.fromkeys(archs))
 
 
@@ -105,25 +103,15 @@ def check_architectures(archs: Sequence[str], nvcc: str) -> None:
 
 
 def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> Toolchain:
-    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled only, for
-    `compile_for`, or for 9.0a).
-    """
-    nvcc, cxx = _find_nvcc(), find_host_compiler()
+    """What would build here for `device_arch` ("9.0a"), or without a GPU (None) compile for `compile_for`, or 9.0a."""
+    nvcc, cxx, version_file = _find_nvcc(), find_host_compiler(), _version_file()
     return Toolchain(
-        torch=_torch_version(),
-        torch_cuda=_torch_cuda(),
-        nvcc_path=nvcc,
-        nvcc_version=_version(nvcc, r"release (\d+\.\d+)"),
-        cxx_path=_real_name(cxx),
-        cxx_version=_version(cxx, r"(\d+(?:\.\d+)+)"),
-        python=platform.python_version(),
-        host=_processor(),
-        arch=device_arch or next(iter(compile_for), COMPILE_ONLY_ARCH),
+        torch=_torch_version(version_file), torch_cuda=_match(r"^cuda\b.*=\s*'([^']+)'", version_file),
+        nvcc_path=nvcc, nvcc_version=_version(nvcc, r"release (\d+\.\d+)"), nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
+        cxx_path=_real_name(cxx), cxx_version=_version(cxx, r"(\d+(?:\.\d+)+)"),
+        python=platform.python_version(), host=_processor(), driver=_driver(), environment=_environment(),
+        arch=device_arch or next(iter(compile_for), COMPILE_ONLY_ARCH), compile_only=device_arch is None,
         more_archs=() if device_arch else tuple(compile_for[1:]),
-        compile_only=device_arch is None,
-        nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
-        driver=_driver(),
-        environment=_environment(),
     )
 
 
@@ -144,26 +132,19 @@ def find_host_compiler() -> str | None:
 
 def cuda_home(nvcc_path: str) -> str:
     """Return the folder of the CUDA toolkit that `nvcc_path` belongs to."""
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(name):
-            return os.environ[name]
-    return str(Path(nvcc_path).parent.parent)
+    return os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or str(Path(nvcc_path).parent.parent)
 
 
 def _find_nvcc() -> str | None:
     """Look where torch looks, then into the wheels that bring a compiler."""
     program = "nvcc.exe" if sys.platform == "win32" else "nvcc"
-    places = [Path(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    for place in places:
-        if (place / program).is_file():
-            return str(place / program)
-    if path := shutil.which("nvcc"):
-        return path
-    wheels = [folder for entry in sys.path for folder in sorted(Path(entry or ".", "nvidia").glob("*/bin"))]
-    for place in [Path("/usr/local/cuda/bin"), *wheels]:
-        if (place / program).is_file():
-            return str(place / program)
-    return None
+    homes = [Path(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    wheels = (folder for entry in sys.path for folder in sorted(Path(entry or ".", "nvidia").glob("*/bin")))
+
+    def found(places: Iterable[Path]) -> str | None:
+        return next((str(place / program) for place in places if (place / program).is_file()), None)
+
+    return found(homes) or shutil.which("nvcc") or found(chain([Path("/usr/local/cuda/bin")], wheels))
 
 
 def _real_name(cxx: str | None) -> str | None:
@@ -178,8 +159,12 @@ def _real_name(cxx: str | None) -> str | None:
 
 
 def _version(program: str | None, pattern: str) -> str | None:
-    match = re.search(pattern, _output(program, "--version")) if program else None
-    return match.group(1) if match else None
+    return _match(pattern, _output(program, "--version")) if program else None
+
+
+def _match(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1] if match else None
 
 
 @functools.lru_cache(maxsize=8)
@@ -193,19 +178,21 @@ def _output(program: str, flag: str) -> str:
 
 def _driver() -> str | None:
     """The version of NVIDIA's kernel module, which compiles PTX where a build brings no machine code."""
+    return _match(r"Kernel Module\D*([\d.]+)", _text_of(Path("/proc/driver/nvidia/version")))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = Path("/proc/driver/nvidia/version").read_text()
+        return path.read_text(encoding="utf-8")
     except OSError:
-        return None
-    match = re.search(r"Kernel Module\D*([\d.]+)", text)
-    return match.group(1) if match else None
+        return ""
 
 
-def _torch_version() -> str:
+def _torch_version(version_file: str) -> str:
     """As torch.__version__ says, with the build's own part (2.13.0+cu130), which the package's metadata may lack."""
-    match = re.search(r"^__version__\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
-    if match is not None:
-        return match[1]
+    version = _match(r"^__version__\b.*=\s*'([^']+)'", version_file)
+    if version is not None:
+        return version
     import importlib.metadata  # with half of `email`: a mistake in a run would wait for it
 
     try:
@@ -217,26 +204,13 @@ def _torch_version() -> str:
 def _version_file() -> str:
     """The text of torch/version.py, read without importing torch; empty where there is none."""
     spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return ""
-    try:
-        return Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-def _torch_cuda() -> str | None:
-    match = re.search(r"^cuda\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
-    return match.group(1) if match else None
+    return "" if spec is None or spec.origin is None else _text_of(Path(spec.origin).with_name("version.py"))
 
 
 @functools.lru_cache(maxsize=1)
 def _processor() -> str:
     """The model name and its instruction sets: a build for `native` is good for no other."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
+    lines = _text_of(Path("/proc/cpuinfo")).split("\n\n")[0].splitlines()
     named = ("model name", "flags", "Features")
     kept = [line.partition(":")[2].strip() for line in lines if line.startswith(named)]
-    return f"{platform.machine()} {' '.join(kept)}"
+    return f"{platform.machine()} {' '.join(kept) if lines else platform.processor()}"

@@ -1,7 +1,4 @@
-"""A small launch as files: what the program under the tool needs to load a candidate and call it once.
-
-JSON and raw bytes, as everywhere on the way to a candidate.
-"""
+"""A small launch as files, of JSON and raw bytes: what the program under the tool needs to call a candidate once."""
 
 from __future__ import annotations
 
@@ -18,14 +15,15 @@ from harness.protocol import tree
 from harness.protocol.layout import TensorSpec, fill, plan, region_bytes
 
 PLAN, OUTCOME = "launch.json", "outcome.json"
+_AS_THEY_ARE = ("path", "manifest", "seed", "device", "mode", "init_by_name", "by_name")
 
 
 @dataclass(frozen=True)
 class SmallLaunch:
     """One call of the candidate at `path`: `ModelNew(*init)` under `seed`, then `forward(*inputs)` on `device`.
 
-    `manifest` names its built extensions. Tensors may lie on any device. With `init_by_name` and `by_name` these arguments
-    are `[positional], {named}`.
+    `manifest` names its built extensions. Tensors may lie on any device. With `init_by_name` and `by_name` these
+    arguments are `[positional], {named}`.
     """
 
     path: str
@@ -51,10 +49,7 @@ class SmallLaunch:
 
 def write(folder: Path, launch: SmallLaunch) -> None:
     """Put `launch` into `folder`. Raises OSError, and TypeError for values that cannot cross."""
-    body: dict[str, Any] = {
-        "path": launch.path, "manifest": dict(launch.manifest), "seed": launch.seed, "device": launch.device,
-        "mode": launch.mode, "init_by_name": launch.init_by_name, "by_name": launch.by_name,
-    }
+    body = {name: getattr(launch, name) for name in _AS_THEY_ARE} | {"manifest": dict(launch.manifest)}
     for name, values in (("init", launch.init), ("inputs", launch.inputs)):
         skeleton, tensors = tree.flatten(values)
         specs = plan(tensors)
@@ -74,7 +69,4 @@ def read(folder: Path) -> SmallLaunch:
         specs = [TensorSpec.from_json(each) for each in body[name]["specs"]]
         region = torch.frombuffer(bytearray((folder / f"{name}.bytes").read_bytes()), dtype=torch.uint8)
         values[name] = tree.rebuild(body[name]["skeleton"], [spec.view(region) for spec in specs])
-    return SmallLaunch(
-        path=body["path"], manifest=body["manifest"], seed=body["seed"], device=body["device"], mode=body["mode"],
-        init_by_name=body["init_by_name"], by_name=body["by_name"], **values
-    )
+    return SmallLaunch(**{name: body[name] for name in _AS_THEY_ARE}, **values)

@@ -1,7 +1,5 @@
-"""`python -m harness.tools.start_tool FD WORDS…`: become a tool, behind the sandbox.
-
-What is started behind the sandbox is a module of ours; this one hands its process over to the tool, which starts the
-program that it watches.
+"""`python -m harness.tools.start_tool FD WORDS…`: become a tool, which starts the program that it watches. What is
+started behind the sandbox is a module of ours; this one hands its process over.
 """
 
 from __future__ import annotations

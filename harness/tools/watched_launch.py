@@ -1,6 +1,4 @@
-"""A small launch under one of NVIDIA's tools, in a process of its own behind the sandbox; what the tool wrote is its
-reader's.
-"""
+"""A small launch under one of NVIDIA's tools, in a process of its own behind the sandbox."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ from harness.sandbox.spawn import Child, spawn
 from harness.tools import launch_files
 
 _LARGEST_FILE_BYTES = 16 << 20
-
 # The words that run a target with the report in a log.
 Command = Callable[[Path, Sequence[str]], Sequence[str]]
 
@@ -36,9 +33,8 @@ class WatchedLaunch:
     folder: Path
 
     def run(self, command: Command, log: str, limit_s: float, *, profiled: bool = False) -> tuple[Child, bool]:
-        """Have the tool make the launch, which may take `limit_s`; its second call alone is `profiled`.
-
-        Returns the process, which is gone, and whether it came to its end. Raises OSError when none can start.
+        """Have the tool make the launch, which may take `limit_s`; its second call alone is `profiled`. Returns the
+        process, which is gone, and whether it came to its end. Raises OSError when none can start.
         """
         (self.folder / launch_files.OUTCOME).unlink(missing_ok=True)
         target = python_of("harness.tools.watched_call", str(self.folder), *(["profiled"] if profiled else []))
@@ -72,10 +68,7 @@ def laid_out(
     program: str, launch: launch_files.SmallLaunch, environment: Mapping[str, str], sandbox: Sandbox | None,
     triton_cache: Path | None,
 ) -> Iterator[WatchedLaunch]:
-    """Lay `launch` out in a folder, which goes in the end.
-
-    `environment` is the child's, scrubbed, with the device that it may see.
-    """
+    """Lay `launch` out in a folder, which goes in the end. `environment` is scrubbed, with the device it may see."""
     folder = Path(tempfile.mkdtemp(prefix="watched-"))
     environment, writable = dict(environment), []
     if triton_cache is not None:

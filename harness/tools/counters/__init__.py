@@ -1,2 +1,1 @@
-"""Hardware counters of a candidate's kernels, read by Nsight Compute (ncu) over a launch of its own, never a timed one.
-"""
+"""Hardware counters of a candidate's kernels, read by Nsight Compute (ncu) over a launch of its own, never timed."""

@@ -14,7 +14,28 @@ from harness.tools.counters import metrics
 _FULL, _BUSY, _IDLE = 80.0, 50.0, 5.0
 _MANY_CONFLICTS = 20.0
 _TOP_STALLS, _LEAST_STALL = 3, 0.05
-
+_OF_PIPES = (
+    "at its limit: only less work on it makes the kernel faster", "busy, with room left",
+    "mostly waiting for data, or little used",
+)
+# By the counter of a unit's use: its figure's key and title, and what it says where the unit is full, busy or neither.
+_UNITS = {
+    metrics.DRAM_PERCENT: (
+        "dram", "DRAM throughput", "it is at the memory's limit: only fewer bytes make it faster",
+        "memory is busy, and may be the limit for part of the time", "memory is not what limits it",
+    ),
+    metrics.L2_PERCENT: (
+        "l2", "L2 throughput", "L2 is at its limit: reuse from shared memory or registers", "L2 is busy",
+        "L2 is not what limits it",
+    ),
+    metrics.TENSOR_PERCENT: ("tensor", "tensor pipe", *_OF_PIPES),
+    metrics.FMA_PERCENT: ("fma", "FMA pipe", *_OF_PIPES),
+    metrics.ISSUE_PERCENT: (
+        "issue", "issue slots", "an instruction nearly every cycle: only fewer instructions make it faster",
+        "warps are ready most of the time", "most cycles issue nothing: see what the warps wait for",
+    ),
+}
+_BYTES = {metrics.DRAM_PERCENT: metrics.DRAM_BYTES, metrics.L2_PERCENT: metrics.L2_BYTES}
 # What a warp waits for, and what helps.
 _STALLS = {
     "barrier": "waits at a barrier for other warps of its block: fewer barriers, or more blocks to run meanwhile",
@@ -50,11 +71,8 @@ class Figure:
 
 def figures_of(values: Mapping[str, float]) -> list[Figure]:
     """The figures that the counters in `values` (by metric, base units) give; without its counters one is left out."""
-    figures = [
-        _memory(values), _l2(values), _pipe(values, metrics.TENSOR_PERCENT, "tensor", "tensor pipe"),
-        _pipe(values, metrics.FMA_PERCENT, "fma", "FMA pipe"), _issue(values), _occupancy(values), _conflicts(values),
-        _sectors(values), _clock(values), *_stalls(values),
-    ]
+    of_units = [_use(values, metric) for metric in _UNITS]
+    figures = [*of_units, _occupancy(values), _conflicts(values), _sectors(values), _clock(values), *_stalls(values)]
     return [each for each in figures if each is not None]
 
 
@@ -63,50 +81,19 @@ def time_us(values: Mapping[str, float]) -> float | None:
     return None if metrics.DURATION not in values else values[metrics.DURATION] / 1e3
 
 
-def _memory(values: Mapping[str, float]) -> Figure | None:
-    percent = values.get(metrics.DRAM_PERCENT)
+def _use(values: Mapping[str, float], metric: str) -> Figure | None:
+    percent, duration_ns, hits = values.get(metric), values.get(metrics.DURATION), values.get(metrics.L2_HITS)
     if percent is None:
         return None
-    rate = _rate(values, metrics.DRAM_BYTES)
-    sentence = _by_use(
-        percent, "it is at the memory's limit: only fewer bytes make it faster",
-        "memory is busy, and may be the limit for part of the time", "memory is not what limits it",
-    )
-    return Figure("dram_percent", "DRAM throughput", percent, "%", f"{rate}{sentence}")
-
-
-def _l2(values: Mapping[str, float]) -> Figure | None:
-    percent = values.get(metrics.L2_PERCENT)
-    if percent is None:
-        return None
-    sentence = _by_use(
-        percent, "L2 is at its limit: reuse from shared memory or registers", "L2 is busy", "L2 is not what limits it"
-    )
-    hits = values.get(metrics.L2_HITS)
-    hit_text = f"; {hits:.0f} % of what it was asked for was there" if hits is not None else ""
-    return Figure("l2_percent", "L2 throughput", percent, "%", f"{_rate(values, metrics.L2_BYTES)}{sentence}{hit_text}")
-
-
-def _pipe(values: Mapping[str, float], metric: str, key: str, title: str) -> Figure | None:
-    percent = values.get(metric)
-    if percent is None:
-        return None
-    sentence = _by_use(
-        percent, "at its limit: only less work on it makes the kernel faster", "busy, with room left",
-        "mostly waiting for data, or little used" if percent >= _IDLE else "not used, or hardly",
-    )
+    key, title, full, busy, otherwise = _UNITS[metric]
+    sentence = full if percent >= _FULL else busy if percent >= _BUSY else otherwise
+    if otherwise in _OF_PIPES and percent < _IDLE:
+        sentence = "not used, or hardly"
+    if duration_ns and _BYTES.get(metric) in values:
+        sentence = f"{values[_BYTES[metric]] / duration_ns:,.0f} GB/s: {sentence}"
+    if metric == metrics.L2_PERCENT and hits is not None:
+        sentence += f"; {hits:.0f} % of what it was asked for was there"
     return Figure(f"{key}_percent", title, percent, "%", sentence)
-
-
-def _issue(values: Mapping[str, float]) -> Figure | None:
-    percent = values.get(metrics.ISSUE_PERCENT)
-    if percent is None:
-        return None
-    sentence = _by_use(
-        percent, "an instruction nearly every cycle: only fewer instructions make it faster",
-        "warps are ready most of the time", "most cycles issue nothing: see what the warps wait for",
-    )
-    return Figure("issue_percent", "issue slots", percent, "%", sentence)
 
 
 def _occupancy(values: Mapping[str, float]) -> Figure | None:
@@ -118,11 +105,8 @@ def _occupancy(values: Mapping[str, float]) -> Figure | None:
     limits = {name: values[metric] for metric, name in metrics.LIMITS.items() if metric in values}
     least = min(limits.values(), default=0.0)
     by = " and ".join(name for name, blocks in limits.items() if blocks == least)
-    if most >= 99.5:
-        sentence = "of 100 % that is possible"
-    else:
-        sentence = f"of {most:.0f} % that is possible: " \
-            f"{by} allow {least:.0f} block{'s' if least != 1 else ''} at a time"
+    why = f": {by} allow {least:.0f} block{'s' if least != 1 else ''} at a time"
+    sentence = "of 100 % that is possible" if most >= 99.5 else f"of {most:.0f} % that is possible{why}"
     if percent < 0.8 * most:
         sentence += "; the rest is lost to blocks that end early, or too few of them"
     return Figure("occupancy_percent", "occupancy", percent, "%", sentence)
@@ -136,10 +120,10 @@ def _conflicts(values: Mapping[str, float]) -> Figure | None:
         return Figure("bank_conflict_percent", "bank conflicts", 0.0, "%", "no thread reads or writes shared memory")
     loads, stores = values[metrics.CONFLICTS_LOAD], values.get(metrics.CONFLICTS_STORE, 0.0)
     percent = 100.0 * (loads + stores) / wavefronts
-    which = "loads" if loads >= stores else "stores"
-    sentence = "of the accesses to shared memory are repeats"
-    sentence += f", most of them of {which}: pad or swizzle the tile" if percent >= _MANY_CONFLICTS else \
-        ": few" if percent >= 1 else ": next to none"
+    sentence = f"of the accesses to shared memory are repeats: {'few' if percent >= 1 else 'next to none'}"
+    if percent >= _MANY_CONFLICTS:
+        which = "loads" if loads >= stores else "stores"
+        sentence = f"of the accesses to shared memory are repeats, most of them of {which}: pad or swizzle the tile"
     return Figure("bank_conflict_percent", "bank conflicts", percent, "%", sentence)
 
 
@@ -164,20 +148,8 @@ def _stalls(values: Mapping[str, float]) -> list[Figure]:
     between = sum(waits.values()) + 1.0  # one cycle is the issue itself
     # A warp that was ready while another was chosen does not stall.
     top = sorted((name for name in waits if name in _STALLS), key=lambda name: -waits[name])[:_TOP_STALLS]
+    percents = {name: 100.0 * waits[name] / between for name in top if waits[name] > _LEAST_STALL * between}
     return [
-        Figure(
-            f"stall_{name}", f"stall: {name}", 100.0 * waits[name] / between, "%", f"of a warp's time: {_STALLS[name]}"
-        )
-        for name in top if waits[name] > _LEAST_STALL * between
+        Figure(f"stall_{name}", f"stall: {name}", percent, "%", f"of a warp's time: {_STALLS[name]}")
+        for name, percent in percents.items()
     ]
-
-
-def _rate(values: Mapping[str, float], metric: str) -> str:
-    duration_ns = values.get(metrics.DURATION)
-    if not duration_ns or metric not in values:
-        return ""
-    return f"{values[metric] / duration_ns:,.0f} GB/s: "
-
-
-def _by_use(percent: float, full: str, busy: str, idle: str) -> str:
-    return full if percent >= _FULL else busy if percent >= _BUSY else idle

@@ -1,14 +1,11 @@
-"""One launch of a candidate under ncu, in a process of its own behind the sandbox, and what ncu wrote of it.
-
-That is a row of raw values for each kernel, or its own words on why there is none.
-"""
+"""One launch of a candidate under ncu, behind the sandbox: a row of raw values for each kernel, or why it has none."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,40 +44,24 @@ class Read:
 
 def read_log(text: str) -> Read:
     """The kernels in `text`, ncu's CSV of the page "raw" with its messages before it."""
-    messages, rows = [], []
-    for line in text.splitlines():
-        match = _MESSAGE.match(line)
-        if match:
-            messages.append((match["level"], match["text"].strip()))
-        elif line.startswith('"'):
-            rows.append(line)
-    kernels = tuple(_kernels(rows))
+    lines = text.splitlines()
+    messages = [(match["level"], match["text"].strip()) for match in map(_MESSAGE.match, lines) if match]
+    kernels = tuple(_kernels([line for line in lines if line.startswith('"')]))
     if kernels:
         return Read(kernels)
     if _NO_PERMISSION in text:
         return Read(trouble=_PERMISSION)
-    for level in ("ERROR", "WARNING"):
-        for each, message in messages:
-            if each == level:
-                return Read(trouble=f"ncu says: {message}")
-    return Read(trouble="ncu saw no kernel in the call")
+    said = next((text for wanted in ("ERROR", "WARNING") for level, text in messages if level == wanted), None)
+    return Read(trouble="ncu saw no kernel in the call" if said is None else f"ncu says: {said}")
 
 
-def _kernels(rows: list[str]) -> list[KernelCounters]:
-    """The rows below the header of names and the row of units."""
-    table = list(csv.reader(io.StringIO("\n".join(rows))))
-    if not table or "Kernel Name" not in table[0]:
-        return []
-    header = table[0]
-    kernels = []
-    for cells in table[1:]:
-        named = dict(zip(header, cells))
-        if not named.get("Kernel Name"):
-            continue  # the row of units
-        numbers = {name: _number(named.get(name, "")) for name in header if "__" in name}
-        values = {name: value for name, value in numbers.items() if value is not None}
-        kernels.append(KernelCounters(named["Kernel Name"], values))
-    return kernels
+def _kernels(rows: list[str]) -> Iterator[KernelCounters]:
+    """The rows below the header of names, but for that of units, which has no name of a kernel."""
+    for named in csv.DictReader(io.StringIO("\n".join(rows)), restval="", restkey=""):
+        if named.get("Kernel Name"):
+            numbers = {name: _number(text) for name, text in named.items() if "__" in name}
+            values = {name: value for name, value in numbers.items() if value is not None}
+            yield KernelCounters(named["Kernel Name"], values)
 
 
 def _number(text: str) -> float | None:
@@ -94,9 +75,8 @@ def measure(
     program: str, launch: SmallLaunch, environment: Mapping[str, str], sandbox: Sandbox | None, limit_s: float,
     triton_cache: Path | None = None,
 ) -> Read:
-    """What ncu (`program`) counts in the second call of `launch`, or why it could not.
-
-    `environment` is the child's, scrubbed, with the device that it may see. Raises OSError when no process can start.
+    """What ncu (`program`) counts in the second call of `launch`, or why it could not. `environment` is scrubbed, with
+    the device that the child may see. Raises OSError when no process can start.
     """
     with laid_out(program, launch, environment, sandbox, triton_cache) as watched:
         child, has_ended = watched.run(partial(command, program), _REPORT, limit_s, profiled=True)

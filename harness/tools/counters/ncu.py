@@ -33,9 +33,8 @@ def require_tool() -> str:
 
 
 def command(program: str, log: Path, target: Sequence[str]) -> list[str]:
-    """The words that run `target` under ncu, with a CSV of raw values in base units in `log`.
-
-    Caches are flushed before each pass, so that what is counted is a cold call; the clocks are left alone.
+    """The words that run `target` under ncu, with a CSV of raw values in base units in `log`. Caches are flushed before
+    each pass, so that what is counted is a cold call; the clocks are left alone.
     """
     return [
         program, "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log), "--config-file", "off",

@@ -30,23 +30,17 @@ _WARP_SPECIALIZED = (
 )
 _TENSOR_MAPS = r"tensormap|TensorMap|tensor_descriptor|st\.async|red\.async|cp\.reduce|tcgen05"
 _DOUBTS = {
-    "memcheck": (re.compile(_ASYNCHRONOUS), "asynchronous copies, whose zero-fill is taken for a read out of bounds"),
-    "racecheck": (re.compile(_WARP_SPECIALIZED), "barriers between groups of warps, which it does not always follow"),
-    "initcheck": (
-        re.compile(f"{_ASYNCHRONOUS}|{_TENSOR_MAPS}"), "asynchronous copies and stores, which it does not always see",
-    ),
-    "synccheck": (
-        re.compile(f"cooperative_groups|{_WARP_SPECIALIZED}"), "barriers that are not for all threads of a block",
-    ),
+    "memcheck": (_ASYNCHRONOUS, "asynchronous copies, whose zero-fill is taken for a read out of bounds"),
+    "racecheck": (_WARP_SPECIALIZED, "barriers between groups of warps, which it does not always follow"),
+    "initcheck": (f"{_ASYNCHRONOUS}|{_TENSOR_MAPS}", "asynchronous copies and stores, which it does not always see"),
+    "synccheck": (f"cooperative_groups|{_WARP_SPECIALIZED}", "barriers that are not for all threads of a block"),
 }
 _AFTER_LIBRARY = "what a library's kernel has stored, which it does not always see"
 
 
 @dataclass(frozen=True)
 class Uses:
-    """What decides whether a tool can be believed: the candidate's `text` (source and PTX), and whether a library's
-    kernels run in its launch.
-    """
+    """What decides whether a tool can be believed: the candidate's `text` (source and PTX), and a library's kernels."""
 
     text: str = ""
     library: bool = False
@@ -54,9 +48,7 @@ class Uses:
 
 @dataclass(frozen=True)
 class Examination:
-    """`verdict` None when nothing was found that holds; `warnings` one sentence each; `raised` what the candidate
-    raised instead of launching, if it did.
-    """
+    """`verdict` None when nothing was found that holds; `raised` what the candidate raised instead of launching."""
 
     verdict: Verdict | None = None
     warnings: tuple[str, ...] = ()
@@ -64,10 +56,7 @@ class Examination:
 
 
 class Examiner:
-    """Runs the tools of `program` over launches, each in a process of its own behind `sandbox`.
-
-    `environment` is the child's (scrubbed, with the device it may see).
-    """
+    """Runs the tools of `program` over launches, each in a process behind `sandbox` with the scrubbed `environment`."""
 
     def __init__(
         self, program: str, environment: Mapping[str, str], sandbox: Sandbox | None = None, limit_s: float = _LIMIT_S
@@ -82,9 +71,8 @@ class Examiner:
         with laid_out(self._program, launch, self._environment, self._sandbox, triton_cache) as watched:
             for tool in TOOLS:
                 tell(f"compute-sanitizer {tool}")
-                log = f"{tool}.txt"
-                _, has_ended = watched.run(partial(command, self._program, tool), log, self._limit_s)
-                report = read_report(tool, watched.text(log))
+                _, has_ended = watched.run(partial(command, self._program, tool), f"{tool}.txt", self._limit_s)
+                report = read_report(tool, watched.text(f"{tool}.txt"))
                 verdict, doubted = judge(report, uses)
                 warnings += doubted
                 if verdict is not None:
@@ -104,17 +92,12 @@ class Examiner:
 def judge(report: Report, uses: Uses) -> tuple[Verdict | None, list[str]]:
     """The verdict of the first finding that can be believed, and a sentence on the first that cannot."""
     doubted: list[str] = []
-    for finding in report.findings:
-        if is_shipped(finding.kernel):
-            continue
-        doubt = doubt_of(finding, uses)
+    for finding in (each for each in report.findings if not is_shipped(each.kernel)):
+        doubt, told = doubt_of(finding, uses), f"compute-sanitizer {finding.tool}: {finding.text}"
         if doubt is None:
-            return Verdict(Status.INCORRECT, finding.code, f"compute-sanitizer {finding.tool}: {finding.text}"), []
-        if not doubted:
-            doubted.append(
-                f"compute-sanitizer {finding.tool}: {finding.text}; not held against it, since it uses {doubt}"
-            )
-    return None, doubted
+            return Verdict(Status.INCORRECT, finding.code, told), []
+        doubted.append(f"{told}; not held against it, since it uses {doubt}")
+    return None, doubted[:1]
 
 
 def doubt_of(finding: Finding, uses: Uses) -> str | None:
@@ -122,7 +105,7 @@ def doubt_of(finding: Finding, uses: Uses) -> str | None:
     if finding.tool == "memcheck" and not finding.is_read:
         return None
     pattern, what = _DOUBTS[finding.tool]
-    if pattern.search(uses.text):
+    if re.search(pattern, uses.text):
         return what
     return _AFTER_LIBRARY if finding.tool == "initcheck" and uses.library else None
 

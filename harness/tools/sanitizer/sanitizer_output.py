@@ -103,17 +103,13 @@ def read_report(tool: str, text: str) -> Report:
 def _blocks(text: str) -> Iterator[list[str]]:
     """Each block's lines, without the equals signs and the indentation."""
     block: list[str] = []
-    for line in text.splitlines():
-        match = _LINE.match(line.rstrip())
-        if match is None:
-            continue
-        content = match[2]
-        indented = content.startswith("   ")
-        if block and (not indented or not content.strip()):
+    for match in filter(None, (_LINE.match(line.rstrip()) for line in text.splitlines())):
+        content, indented = match[2].strip(), match[2].startswith("   ")
+        if block and (not indented or not content):
             yield block
             block = []
-        if content.strip() and (block or not indented):
-            block.append(content.strip())
+        if content and (block or not indented):
+            block.append(content)
     if block:
         yield block
 
@@ -123,9 +119,6 @@ def _kernel(head: str, rest: list[str]) -> str:
     frames = [match["name"] for line in rest if (match := _FRAME.match(line))]
     if frames:
         return frames[-1].strip()
-    for line in (head, *rest):
-        line = _HAZARDS.sub("", line)
-        match = _PLACE.search(line) or _OLD_PLACE.search(line)
-        if match is not None:
-            return match["name"].strip()
-    return ""
+    lines = (_HAZARDS.sub("", line) for line in (head, *rest))
+    places = (_PLACE.search(line) or _OLD_PLACE.search(line) for line in lines)
+    return next((place["name"].strip() for place in places if place), "")
