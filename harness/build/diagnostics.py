@@ -212,7 +212,7 @@ class _Origin:
             line = self._by_place(path, diagnostic.line)
             if line is not None:
                 return line
-            if not wanted and diagnostic.line <= len(lines := self._generated[path].splitlines()):
+            if not wanted and 0 < diagnostic.line <= len(lines := self._generated[path].splitlines()):
                 wanted = lines[diagnostic.line - 1].strip()
         elif not file.endswith(_GENERATED):
             return None

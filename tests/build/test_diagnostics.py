@@ -162,6 +162,12 @@ def test_an_unknown_option_of_nvcc_is_passed_on():
     )
 
 
+@pytest.mark.parametrize("text", ["", "int x;\n"])
+def test_a_log_that_speaks_of_a_line_that_no_file_has_is_told_as_it_is(text):
+    told = explain("/b/k/main.cpp:0:0: error: a message\n", candidate_around("int x;\n"), CANDIDATE, {"/b/k/main.cpp": text})
+    assert "a message" in told and "tile.py:" not in told.replace("tile.py: ", "")
+
+
 def test_output_without_an_error_explains_nothing():
     assert explain("[1/2] c++ -o main.o\nninja: build stopped.\n", "", CANDIDATE) == ""
 
