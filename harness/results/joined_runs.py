@@ -77,11 +77,8 @@ class Case:
 
     def mixed(self, one: int, other: int) -> list[tuple[str, str, str]]:
         """The fields of `METHOD` in which two runs are known to differ, with both values."""
-        differences = []
-        for name, a, b in zip(METHOD, self.methods[one], self.methods[other]):
-            if a and b and a != b:
-                differences.append((name, ", ".join(sorted(a)), ", ".join(sorted(b))))
-        return differences
+        both = zip(METHOD, self.methods[one], self.methods[other])
+        return [(name, ", ".join(sorted(a)), ", ".join(sorted(b))) for name, a, b in both if a and b and a != b]
 
 
 @dataclass(frozen=True)
@@ -142,9 +139,7 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
             name = " / ".join(dict.fromkeys(record.candidate for record in cells.values()))
             rows.append(Row(name, tuple(cells.get(number) for number in range(run_count))))
     joined = {row.name for row in rows}
-    unmatched = [
-        Unmatched(name, tuple(pairs), edited=len(pairs) > 1 or name in joined) for name, pairs in alone.items()
-    ]
+    unmatched = [Unmatched(name, tuple(each), edited=len(each) > 1 or name in joined) for name, each in alone.items()]
     first = next(iter(by_run.values()))[0]
     return Case(
         first.problem, first.sizes, first.dtype, first.mode or "forward", tuple(sorted(by_run)),
@@ -173,7 +168,7 @@ def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
 
 
 def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> list[tuple[ResultFile, Record]]:
-    """The newest row of each candidate and baseline, with its run: all of the newest run's first, then those of older ones.
+    """The newest row of each candidate and baseline, with its run: all of the newest run's, then those of older ones.
 
     `with_records` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode.
     Older rows count where they are of the newest run's problem and method.
@@ -182,10 +177,8 @@ def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> 
     rows = [(newest_run, record) for record in newest]
     seen = {(record.candidate, record.role) for record in newest}
     for run, records in reversed(with_records[:-1]):
-        alike = [
-            each for each in records
-            if (each.candidate, each.role) not in seen and is_measured_alike(each, newest)
-        ]
+        unseen = [each for each in records if (each.candidate, each.role) not in seen]
+        alike = [each for each in unseen if is_measured_alike(each, newest)]
         rows += [(run, record) for record in alike]
         seen |= {(record.candidate, record.role) for record in alike}
     return rows
@@ -225,5 +218,6 @@ def _differences(runs: Sequence[ResultFile]) -> list[Difference]:
 
 
 def _word(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) \
-        else _FORMERLY.get(str(value), str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else _FORMERLY.get(str(value), str(value))

@@ -49,9 +49,10 @@ def find_record(words: Sequence[str], results: Path) -> FoundRecord:
     if first.is_dir():
         raise InputError(f"{shown(first)} is a folder of many candidates", hint=f"Type {shown(first)} NAME")
     problem = first.parent.name or None
-    if first.is_file() and not _problems_of(first.name.removesuffix(".py"), results) & {problem}:
+    name = first.name.removesuffix(".py")
+    if first.is_file() and all(record.problem != problem for record, _ in _matches(results, name)):
         problem = None  # a candidate's file may lie anywhere: its folder need not be named after the problem
-    return _below(results, first.name.removesuffix(".py"), problem)
+    return _below(results, name, problem)
 
 
 def _in_file(path: Path, name: str | None) -> FoundRecord:
@@ -59,13 +60,12 @@ def _in_file(path: Path, name: str | None) -> FoundRecord:
     if not records:
         raise InputError("the file has a header and no records: that run ended before its first result", path)
     names = list(dict.fromkeys(record.candidate for record in records))
-    if name is None:
-        if len(names) > 1:
-            raise InputError(f"holds {listed(names)}", path, hint=f"Type {shown(path)} {names[-1]}")
-        return _found(records, path)
-    matching = [record for record in records if record.candidate == name.removesuffix(".py")]
+    if name is None and len(names) > 1:
+        raise InputError(f"holds {listed(names)}", path, hint=f"Type {shown(path)} {names[-1]}")
+    wanted = names[0] if name is None else name.removesuffix(".py")
+    matching = [record for record in records if record.candidate == wanted]
     if not matching:
-        raise InputError(f"has no record of '{name}'", path, hint=hint_for(name.removesuffix(".py"), names, "There are"))
+        raise InputError(f"has no record of '{name}'", path, hint=hint_for(wanted, names, "There are"))
     return _found(matching, path)
 
 
@@ -74,9 +74,9 @@ def _below(folder: Path, name: str, problem: str | None) -> FoundRecord:
     if not matches:
         raise _not_found(folder, name, problem)
     matches.sort(key=lambda pair: (pair[0].utc, pair[1].name), reverse=True)
-    _, path = matches[0]
+    path, *others = (each for _, each in matches)
     newest = [each for each in read_records(path) if each.candidate == name and problem in (None, each.problem)]
-    return _found(newest, path, tuple(each for _, each in matches[1:]))
+    return _found(newest, path, tuple(others))
 
 
 def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ()) -> FoundRecord:
@@ -84,10 +84,6 @@ def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ())
     by_sizes = {record.sizes: record for record in records}
     first, *more = sorted(by_sizes.values(), key=lambda record: record.status is Status.OK)
     return FoundRecord(first, path, others, tuple(more))
-
-
-def _problems_of(name: str, folder: Path) -> set[str]:
-    return {record.problem for record, _ in _matches(folder, name)}
 
 
 def _matches(folder: Path, name: str) -> Iterator[tuple[Record, Path]]:

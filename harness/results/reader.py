@@ -34,9 +34,9 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
     _refuse_newer(header, rows, path)
     records = _records_of(header, rows, path)
     unknown = [name for name in header if name not in _BY_NAME]
+    gone = [name for name in _FIGURES if name not in header]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
-    gone = [name for name in _FIGURES if name not in header]
     if gone and note is not None:
         note(f"{path}: has no column {', '.join(gone)}: taken as not measured")
     return records
@@ -54,14 +54,11 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
         if missing:
             message = f"not a file of results: it has no column {', '.join(missing)}"
             raise InputError(message, path, reader.line_num, hint=_HINT)
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                raise InputError(
-                    f"{len(cells)} values where the header names {len(header)} columns: was it cut short?",
-                    path, reader.line_num,
-                )
-            if cells:
-                rows.append((reader.line_num, cells))
+        for cells in filter(None, reader):
+            if len(cells) != len(header):
+                message = f"{len(cells)} values where the header names {len(header)} columns: was it cut short?"
+                raise InputError(message, path, reader.line_num)
+            rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"not a CSV: {error}", path, reader.line_num) from None
     return rows, header
@@ -83,12 +80,12 @@ def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path
     """The rows as records. Columns are made sense of one by one: most cells of a column say the same."""
     lines = [line for line, _ in rows]
     texts = zip(*(cells for _, cells in rows))
-    named = [(_BY_NAME[name], column) for name, column in zip(header, texts) if name in _BY_NAME]
-    columns = [_values_of(field, column, path, lines) for field, column in named]
-    names = [field.name for field, _ in named]
+    named = [(name, column) for name, column in zip(header, texts) if name in _BY_NAME]
+    columns = [_values_of(_BY_NAME[name], column, path, lines) for name, column in named]
+    names = [name for name, _ in named]
     missing = [name for name in UNSET if name not in names]
-    names += missing
     columns += [[UNSET[name]] * len(lines) for name in missing]
+    names += missing
     records = []
     for line, values in zip(lines, zip(*columns)):
         try:
@@ -129,7 +126,8 @@ def _value(column: Field, text: str, path: Path, line: int) -> object:
             return number if math.isfinite(number) else None
         return clean_text(text) if column.type is str else column.type(text)
     except (ValueError, KeyError):
-        expected = _in_words(column.type)
+        words = {int: "whole number", float: "number", bool: "true or false"}
+        expected = words.get(column.type, f"{column.type.__name__} that this version knows")
         raise InputError(f"{column.name} is {text!r}, which is no {expected}", path, line) from None
 
 
@@ -138,8 +136,3 @@ def _whole(text: str) -> int:
     if not number.is_integer():
         raise ValueError(text)
     return int(number)
-
-
-def _in_words(kind: type) -> str:
-    words = {int: "whole number", float: "number", bool: "true or false"}
-    return words.get(kind, f"{kind.__name__} that this version knows")

@@ -36,9 +36,9 @@ class Field:
     required: bool
 
 
-def _of(group: str, doc: str, unit: str = "", required: bool = False) -> Any:
+def _of(group: str, doc: str, unit: str = "", required: bool = False, default: Any = None) -> Any:
     metadata = {"group": group, "doc": doc, "unit": unit, "required": required}
-    return field(metadata=metadata) if required else field(default=None, metadata=metadata)
+    return field(metadata=metadata) if required and default is None else field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +50,7 @@ class Record:
     reason code or rank that does not fit.
     """
 
-    schema_version: int = field(
-        default=SCHEMA_VERSION,
-        metadata={"group": "identity", "doc": "version of these columns", "unit": "", "required": True},
-    )
+    schema_version: int = _of("identity", "version of these columns", required=True, default=SCHEMA_VERSION)
     run_id: str = _of("identity", "the run this row belongs to", required=True)
     utc: str = _of("identity", "start of the run, ISO 8601 in UTC", required=True)
     problem: str = _of("identity", "name of the problem", required=True)
@@ -70,19 +67,13 @@ class Record:
     baseline_hash: str | None = _of(
         "identity", "sha256 of the source of the file that the speedup is over, 16 hex digits; none for eager"
     )
-    role: str = field(
-        default="candidate",
-        metadata={"group": "identity", "doc": "candidate or baseline", "unit": "", "required": True},
-    )
+    role: str = _of("identity", "candidate or baseline", required=True, default="candidate")
     harness_version: str | None = _of("identity", "version of this software")
     harness_hash: str | None = _of("identity", "sha256 over this software's source files, 16 hex digits")
     dirty: bool | None = _of("identity", "true when this software had uncommitted changes")
 
     status: Status = _of("verdict", "what became of it (closed list)", required=True)
-    reason_code: ReasonCode = field(
-        default=ReasonCode.NONE,
-        metadata={"group": "verdict", "doc": "why (closed list)", "unit": "", "required": False},
-    )
+    reason_code: ReasonCode = _of("verdict", "why (closed list)", default=ReasonCode.NONE)
     reason: str | None = _of("verdict", "why, in words")
     blame: str | None = _of(
         "verdict", "whose doing that is: candidate, machine (try again, perhaps elsewhere) or harness; empty where nothing went wrong"
@@ -146,9 +137,7 @@ class Record:
     eager_speedup_hi: float | None = _of("timing", "upper end of the confidence interval of that")
     call: str | None = _of("timing", "FASTER, SLOWER, SAME or UNSURE")
     e2e_us: float | None = _of("timing", "one call with its launch overhead", "us")
-    warm_us: float | None = _of(
-        "timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us"
-    )
+    warm_us: float | None = _of("timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us")
     back_to_back_us: float | None = _of("timing", "one call of many in a row, mean (`--extra-times`)", "us")
     graph_us: float | None = _of("timing", "one replay of many of a CUDA graph of the call (`--extra-times`)", "us")
     joules: float | None = _of("timing", "energy of one call of many in a row (`--energy`)", "J")
@@ -217,10 +206,8 @@ class Record:
 
     @classmethod
     def of_typed(cls, values: Mapping[str, Any]) -> Record:
-        """The record of values that have their columns' types already, as `reader` makes them; others are `UNSET`.
-
-        Thousands of rows are read this way in the time that hundreds would take to be looked at again. Raises
-        ValueError as the constructor does.
+        """The record of values that have their columns' types already, as `reader` makes them; others are `UNSET`. It is
+        faster than the constructor by tens of times, and raises ValueError as that does.
         """
         record = object.__new__(cls)
         record.__dict__.update(values if len(values) == len(UNSET) else UNSET | dict(values))
@@ -243,7 +230,6 @@ class Record:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether it is of a CPU."""
         return self.device_kind == "cpu"
 
     def to_json(self) -> dict[str, str | int | float | bool | None]:
@@ -256,9 +242,9 @@ def _fields_of_record() -> tuple[Field, ...]:
     hints = get_type_hints(Record)
     columns = []
     for each in fields(Record):
-        options = [option for option in getattr(hints[each.name], "__args__", (hints[each.name],))]
+        options = getattr(hints[each.name], "__args__", (hints[each.name],))
         kind = next(option for option in options if option is not type(None))
-        columns.append(Field(name=each.name, type=kind, **each.metadata))
+        columns.append(Field(each.name, kind, **each.metadata))
     return tuple(columns)
 
 
@@ -268,8 +254,7 @@ UNSET = {each.name: None if each.default is MISSING else each.default for each i
 
 def clean_text(text: str) -> str:
     """The text without terminal escapes, control characters and lone surrogates, cut at `LONGEST_TEXT`."""
-    text = text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
-    text = _UNPRINTABLE.sub("", text)
+    text = _UNPRINTABLE.sub("", text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8"))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 2] + " …"
 
 

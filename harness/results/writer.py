@@ -6,6 +6,7 @@ after each candidate, so that a crash keeps what was won.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -65,8 +66,7 @@ class RunFiles:
 
     @classmethod
     def create(cls, out_dir: Path | str, problem_name: str, device_slug: str, utc: str) -> RunFiles:
-        """Make `out_dir/problem_name/device_slug/UTC.csv` (the header alone) and the empty `.jsonl` beside
-        it.
+        """Make `out_dir/problem_name/device_slug/UTC.csv` (the header alone) and the empty `.jsonl` beside it.
 
         `utc` is ISO 8601; the file is named without its dashes and colons (`20250601T123000Z`), which no file
         system refuses. A second run in the same second gets `-2`. Raises InputError when the disk refuses.
@@ -77,11 +77,9 @@ class RunFiles:
             folder.mkdir(parents=True, exist_ok=True)
             for attempt in range(1, 1000):
                 csv_path = folder / (f"{stem}.csv" if attempt == 1 else f"{stem}-{attempt}.csv")
-                try:
+                with contextlib.suppress(FileExistsError):
                     csv_path.open("x").close()
                     break
-                except FileExistsError:
-                    continue
             files = cls(csv_path, csv_path.with_suffix(".jsonl"))
             files._rewrite()
             files._held = files.jsonl_path.open("a", encoding="utf-8")
@@ -99,14 +97,8 @@ class RunFiles:
         The record is kept in memory then, and the next call tries to write it again.
         """
         self.records.append(record)
-        line = {
-            "schema_version": record.schema_version,
-            "run_id": record.run_id,
-            "candidate": record.candidate,
-            "role": record.role,
-            "status": record.status.value,
-            "samples": jsonable(samples or {}),
-        }
+        line = {name: getattr(record, name) for name in ("schema_version", "run_id", "candidate", "role")}
+        line |= {"status": record.status.value, "samples": jsonable(samples or {})}
         text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         self._unwritten.append(text + "\n")
         refusal = self._refusal()
