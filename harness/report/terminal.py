@@ -17,6 +17,7 @@ from harness.model.verdict import Status
 
 if TYPE_CHECKING:
     from harness.results.record import Record
+    from harness.timing.stats.trimmed_mean import Interval
 
 _UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _OPEN = ("unsure", "checked", "compiled", "skipped")
@@ -105,6 +106,10 @@ def ratio_text(ratio: float | None, lo: float | None = None, hi: float | None = 
     # Of so few rounds that scatter so much, no more is known of that end; its digits would only be wide.
     upper = "∞" if hi >= _BEYOND * ratio else _rounded(hi, decimals, ROUND_CEILING)
     return f"{text} [{_rounded(lo, decimals, ROUND_FLOOR)}, {upper}]"
+
+
+def interval_text(interval: Interval) -> str:
+    return ratio_text(interval.estimate, interval.lo, interval.hi)
 
 
 def speedup_text(record: Record) -> str:

@@ -195,7 +195,7 @@ def _scores(records: Sequence[Record], n: int) -> Scores:
 
 
 def _is_open(record: Record, interval: Interval, threshold: float) -> bool:
-    """Whether another run may find the speedup beyond `threshold`; on 1 the word, which counts the control, has a say."""
+    """Whether another run may find the speedup beyond `threshold`. On 1 the word, which knows the control, counts."""
     return interval.lo <= threshold < interval.hi or (threshold == 1.0 and record.call == "UNSURE")
 
 

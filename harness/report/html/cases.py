@@ -1,7 +1,7 @@
 """Runs sorted into what the page is made of: problems, in each its cases, in each its entries with their history.
 
-A case is one problem at one set of sizes on one device. Its table has the newest row of each candidate, from whichever
-run: what else there is of it is history. Rows of another problem text, method or card of that name are listed apart.
+The table of a case has the newest row of each candidate, from whichever run: what else there is of it is history. Rows
+of another problem text, method or card of that name are listed apart.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from harness.results.joined_runs import newest_rows
 from harness.results.ranking import grouped, place_in_table
 from harness.results.record import Record
 from harness.results.result_files import ResultFile
-
-Question = tuple[str, str, str]  # problem, dtype, mode
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,12 @@ def problems_of(
     runs: Sequence[ResultFile], sources: Mapping[str, Source], note: Callable[[str], None] = lambda text: None
 ) -> list[Problem]:
     """The runs, given from the oldest to the newest, as problems sorted by name."""
-    by_question: dict[Question, dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
+    by_question: dict[tuple[str, str, str], dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
     for run in runs:
         for group in grouped(run.records):
             first = group[0]
             question = (first.problem, first.dtype, first.mode or "forward")
-            place = (device_of(first, run), frozenset(first.sizes.split()))
+            place = (ResultFile(run.path, (first,)).device_name, frozenset(first.sizes.split()))
             by_question.setdefault(question, {}).setdefault(place, []).append((run, group))
     problems = []
     for number, (question, places) in enumerate(sorted(by_question.items()), start=1):
@@ -107,25 +105,19 @@ def problems_of(
     return problems
 
 
-def device_of(record: Record, run: ResultFile) -> str:
-    return record.device_name or record.device_kind or run.path.parent.name
-
-
 def _gpus_first(item: tuple[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]) -> tuple[object, ...]:
     (device, sizes), with_records = item
     return with_records[-1][1][0].on_cpu, device, sorted(sizes)
 
 
 def _case(
-    anchor: str,
-    device: str,
-    with_records: Sequence[tuple[ResultFile, list[Record]]],
-    sources: Mapping[str, Source],
+    anchor: str, device: str, with_records: Sequence[tuple[ResultFile, list[Record]]], sources: Mapping[str, Source],
     note: Callable[[str], None],
 ) -> Case:
     run = with_records[-1][0]
     cards = {_card_of(record, run) for record in with_records[-1][1]}
-    comparable = [(each, [record for record in records if _card_of(record, each) in cards]) for each, records in with_records]
+    comparable = [(each, [record for record in records if _card_of(record, each) in cards])
+                  for each, records in with_records]
     rows = sorted(newest_rows(comparable), key=lambda row: place_in_table(row[1]))
     samples = {path: read_samples(path, note) for path in sorted({each.path for each, _ in rows})}
     history: dict[tuple[str, str], list[Record]] = {}
@@ -133,8 +125,7 @@ def _case(
         for record in records:
             history.setdefault((record.candidate, record.role), []).append(record)
     entries, rank = [], 0
-    labels = _labels(record for _, record in rows)
-    for number, (label, (own_run, record)) in enumerate(zip(labels, rows), start=1):
+    for number, (label, (own_run, record)) in enumerate(zip(_labels(record for _, record in rows), rows), start=1):
         key = (record.candidate, record.role)
         rank += record.rank is not None
         entries.append(Entry(

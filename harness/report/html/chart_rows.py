@@ -26,17 +26,15 @@ def speedups(case: Case) -> list[Row]:
     """One row per timed entry: estimate and interval over eager."""
     timed = [entry for entry in case.entries if has_speedup(entry.record)]
     ends = [end for entry in timed for end in _interval(entry.record)]
-    return [_speedup_row(entry, _side(entry.record, ends)) for entry in timed]
+    return [
+        {"name": entry.label, "call": entry.record.call or "none", "role": entry.record.role,
+         "side": _side(entry.record, ends), **with_interval(entry.record), "label": terminal.speedup_text(entry.record)}
+        for entry in timed
+    ]
 
 
 def has_speedup(record: Record) -> bool:
     return record.status in TIMED and record.speedup is not None and record.speedup > 0
-
-
-def _speedup_row(entry: Entry, side: str) -> Row:
-    record = entry.record
-    plain = {"name": entry.label, "call": record.call or "none", "role": record.role, "side": side}
-    return plain | with_interval(record) | {"label": terminal.speedup_text(record)}
 
 
 def with_interval(record: Record) -> Row:
@@ -72,9 +70,7 @@ def place(case: Case) -> str:
 def rounds(entry: Entry, most: int) -> list[Row]:
     """The speedup of each round over eager, and one row of kind "interval" with what they were estimated at."""
     ratios = [ratio for worker in entry.samples.players for ratio in worker.ratios if abs(ratio) < 50]
-    rows: list[Row] = [
-        {"kind": "round", "round": number, "x": math.exp(ratio)} for number, ratio in enumerate(ratios, 1)
-    ]
+    rows: list[Row] = [{"kind": "round", "round": place, "x": math.exp(each)} for place, each in enumerate(ratios, 1)]
     over_eager = speedup_over_eager(entry.record)  # as the rounds are, whatever the row's own speedup is over
     if rows and over_eager is not None:
         ends = {"x": over_eager.estimate, "lo": over_eager.lo, "hi": over_eager.hi}
@@ -95,16 +91,13 @@ def errors(samples: Samples) -> list[Row]:
 def worst_by_family(family_errors: Iterable[FamilyError]) -> list[FamilyError]:
     worst: dict[str, FamilyError] = {}
     for each in family_errors:
-        if each.family not in worst or each.share > worst[each.family].share:
-            worst[each.family] = each
+        worst[each.family] = max(worst.get(each.family, each), each, key=lambda error: error.share)
     return list(worst.values())
 
 
 def history(entry: Entry) -> list[Row]:
-    """The speedups of an entry in its runs over the baseline of its newest; each version of its source is numbered, from
-    the oldest.
-
-    An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
+    """The speedups of an entry in its runs over the baseline of its newest; versions of its source are numbered from the
+    oldest. An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
     """
     versions = list(dict.fromkeys(record.source_hash for record in entry.history))
     over = entry.record.baseline_hash
@@ -156,14 +149,11 @@ def side_by_side(problem: Problem) -> list[SideRow]:
             joined.setdefault(key, {})[number] = entry
     first = [next(iter(entries.values())) for entries in joined.values()]
     labels = [entry.label for entry in first]
-    rows = [
-        SideRow(
-            f"{entry.label} ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1
-            else entry.label,
-            tuple(entries.get(number) for number in range(len(problem.cases))),
-        )
-        for entry, entries in zip(first, joined.values())
-    ]
+    rows = []
+    for entry, entries in zip(first, joined.values()):
+        source = f" ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1 else ""
+        in_cases = tuple(entries.get(number) for number in range(len(problem.cases)))
+        rows.append(SideRow(f"{entry.label}{source}", in_cases))
     return sorted(rows, key=_fastest_first)
 
 
