@@ -31,9 +31,8 @@ def finished(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
     text = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12}
     padding = {"left": 2, "right": 10, "top": 4, "bottom": 2}
     chart = chart.configure(background="transparent", font=_FONT, padding=padding).configure_view(stroke=None)
-    chart = chart.configure_axis(
-        **text, titleFontWeight="normal", titlePadding=8, gridColor=GRID, domainColor=LINE, tickColor=LINE, labelLimit=190
-    )
+    lines = {"gridColor": GRID, "domainColor": LINE, "tickColor": LINE}
+    chart = chart.configure_axis(**text, **lines, titleFontWeight="normal", titlePadding=8, labelLimit=190)
     chart = chart.configure_axisX(labelSeparation=5)  # px; of neighbours that would come closer one is left out
     chart = chart.configure_legend(**text, title=None, orient="top", columns=2, labelLimit=320, symbolSize=70)
     made = chart.configure_text(color=INK, fontSize=12).to_dict()

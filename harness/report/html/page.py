@@ -33,9 +33,8 @@ _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "J
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is shown of each entry: launches and rounds per arm, characters of a source or log, older runs.
-
-    `entries` is how many of a case have a section of their own.
+    """How much is shown of each entry: launches and rounds per arm, characters of a source or log, older runs; and how
+    many `entries` of a case have a section of their own.
     """
 
     launches: int
@@ -47,13 +46,8 @@ class Detail:
 # From all there is to what fits in any case.
 _ALL = 100_000
 _DETAILS = (
-    Detail(400, 100_000, 200, _ALL),
-    Detail(120, 20_000, 50, _ALL),
-    Detail(40, 6_000, 20, _ALL),
-    Detail(0, 2_000, 10, _ALL),
-    Detail(40, 2_000, 10, 50),
-    Detail(0, 0, 5, 20),
-    Detail(0, 0, 0, 0),
+    Detail(400, 100_000, 200, _ALL), Detail(120, 20_000, 50, _ALL), Detail(40, 6_000, 20, _ALL),
+    Detail(0, 2_000, 10, _ALL), Detail(40, 2_000, 10, 50), Detail(0, 0, 5, 20), Detail(0, 0, 0, 0),
 )
 
 
@@ -87,16 +81,13 @@ def render(gathered: Gathered, sources: Mapping[str, Source], utc: str) -> Page:
     notes = list(gathered.notes)
     problems = problems_of(gathered.runs, sources, notes.append)
     entries = sum(len(case.entries) for problem in problems for case in problem.cases)
-    html, left_out, place = "", [], 0
-    while True:
-        detail = _DETAILS[place]
-        left_out = [_left_out(detail)] if place else []
-        html = _html(problems, [*notes, *left_out], detail, gathered, utc)
-        size = len(html.encode())
-        if size < LIMIT_BYTES or place + 1 == len(_DETAILS):
-            break
+    place, size = -1, LIMIT_BYTES
+    while size >= LIMIT_BYTES and place + 1 < len(_DETAILS):
         place = min(place + (2 if size > 2 * LIMIT_BYTES else 1), len(_DETAILS) - 1)
-    return Page(html, (*notes, *left_out), len(problems), entries)
+        told = [*notes, *([_left_out(_DETAILS[place])] if place else [])]
+        html = _html(problems, told, _DETAILS[place], gathered, utc)
+        size = len(html.encode())
+    return Page(html, tuple(told), len(problems), entries)
 
 
 def require_packages() -> None:
@@ -124,8 +115,8 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text, "percent": terminal.percent_text,
-        "units": terminal.units_text, "speedup": terminal.speedup_text,
+        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text,
+        "percent": terminal.percent_text, "units": terminal.units_text, "speedup": terminal.speedup_text,
     }
     library, script = _library(), _file("page.js")
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
