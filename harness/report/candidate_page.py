@@ -1,7 +1,4 @@
-"""Everything known about one candidate on one screen: verdict, accuracy, time, physics, kernels, build, evidence.
-
-Pure: it takes a record with its samples and returns text. What was not measured is left out.
-"""
+"""Everything known about one candidate on one screen, as text. What was not measured is left out."""
 
 from __future__ import annotations
 

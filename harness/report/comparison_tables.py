@@ -1,7 +1,5 @@
 """What a comparison shows, on a terminal and on a page alike: the names of runs, what did not match, and the columns
-and sentences of its tables.
-
-First one run against an earlier one of the same device, then devices beside each other, then their figures (`--show`).
+and sentences of its tables: runs on one device, devices beside each other, their figures (`--show`).
 """
 
 from __future__ import annotations

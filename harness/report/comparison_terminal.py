@@ -1,7 +1,5 @@
 """Draws a comparison for a terminal: what did not match and what differs, then for each problem the runs on one device
 against the first of them, and the devices beside each other.
-
-A table of devices that is too wide is broken between devices, never inside one.
 """
 
 from __future__ import annotations

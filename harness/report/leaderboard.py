@@ -1,7 +1,6 @@
 """The leaderboard: the table of all records of a run; the lines below it are `remarks`'.
 
-Pure: it takes records and returns text. A cell is empty where nothing was measured, and a time is shown only
-for a row whose outputs were right. Which records are ranked is decided by `results.ranking`.
+A cell is empty where nothing was measured, and a time is shown only for a row whose outputs were right.
 """
 
 from __future__ import annotations
@@ -42,9 +41,8 @@ def render(
 def render_row(
     records: Iterable[Record], candidate: str, *, width: int | None = None, color: bool = False
 ) -> tuple[str, str]:
-    """The titles over the leaderboard of `records`, and the line of `candidate` in it, its remarks below.
-
-    The columns are as wide as in that table, so that lines come to stand below each other as long as the titles stay.
+    """The titles over the leaderboard of `records`, and the line of `candidate` in it, its remarks below. The columns
+    are as wide as in that table, so that lines come to stand below each other as long as the titles stay.
     """
     group = next(group for group in grouped(records) if any(each.candidate == candidate for each in group))
     columns, _ = fitted(_columns(group, color), width, _DROPPED_FIRST)

@@ -28,10 +28,8 @@ def rerun(records: Sequence[Record]) -> str:
 
 @lru_cache(maxsize=None)
 def _plain(command: str | None, problem: str, device_kind: str | None, chosen: bool) -> str:
-    """The command of a run without its --config, and without what it chose unless `chosen`.
-
-    Runs that did not record theirs get the usual one. A folder for results that is not there, as of another machine, is
-    left out.
+    """The command of a run, the usual one where none was recorded, without its --config, what it chose unless `chosen`,
+    and a folder for results that is not there, as of another machine.
     """
     if not command:
         return f"{PROGRAM} problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")

@@ -6,6 +6,7 @@ without one plain lines with the time of day before each. Half a minute of silen
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -85,10 +86,8 @@ class Progress:
 
     def _line(self, text: str, style: str) -> None:
         self._last_line_s = time.monotonic()
-        try:
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe costs the line, not the run
             print(f"{datetime.now():%H:%M:%S.%f}"[:-5], text, file=self.stream, flush=True)
-        except (OSError, ValueError):  # a closed pipe costs the line, not the run
-            pass
 
 
 class NullProgress(Progress):
@@ -144,10 +143,8 @@ class LiveProgress(Progress):
 
     def _line(self, text: str, style: str) -> None:
         self._last_line_s = time.monotonic()
-        try:
+        with contextlib.suppress(OSError, ValueError):
             self._console.print(text, style=style, soft_wrap=True)
-        except (OSError, ValueError):
-            pass
 
 
 def name_on(device: str | None, text: str) -> str:
@@ -156,10 +153,10 @@ def name_on(device: str | None, text: str) -> str:
 
 
 def open_progress(stream: TextIO | None = None, *, silent: bool = False, device: str | None = None) -> Progress:
-    """The progress that fits the stream (stderr by default): live with a terminal, else plain, or silent.
+    """The progress that fits the stream (stderr by default): live with a terminal, unless a dumb one, else plain, or
+    silent.
 
-    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich); a
-    dumb terminal gets plain lines.
+    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich).
     """
     stream = stream or sys.stderr
     if silent:

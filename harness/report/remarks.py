@@ -101,7 +101,7 @@ def _too_close(group: list[Record]) -> list[str]:
 
 
 def times_at_odds(group: Sequence[Record]) -> list[str]:
-    """One line for the row whose speedup over eager is farthest from eager's time over its time, each from its own row."""
+    """One line for the row whose speedup over eager is farthest from eager's time, in its own row, over its time."""
     eager_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
     apart = [_times_apart(each, eager_us.get(each.uuid) or 0.0) for each in group]
     many = sum(each > 0.0 for each in apart)
@@ -119,7 +119,7 @@ def times_at_odds(group: Sequence[Record]) -> list[str]:
 
 
 def _times_apart(record: Record, own_us: float) -> float:
-    """How far, in logs, a row's time and eager's `own_us` are from its speedup over eager; 0 where they agree with it."""
+    """How far, in logs, a row's time and eager's `own_us` are from its speedup over eager; 0 where they agree."""
     beside_us, over_eager = _eager_us(record), speedup_over_eager(record)
     is_timed = min(own_us, beside_us, shown_time(record) or 0.0) > 0.0
     if not is_timed or over_eager is None or (record.role == "baseline" and record.candidate == "eager"):

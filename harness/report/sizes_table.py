@@ -1,7 +1,4 @@
-"""Several sizes in one run: each candidate's speedup at each, and their geometric mean.
-
-Pure: it takes records and returns means or text. Only what is ok at every size has a mean.
-"""
+"""Several sizes in one run: each candidate's speedup at each, and the geometric mean of what is ok at every size."""
 
 from __future__ import annotations
 
@@ -22,9 +19,8 @@ from harness.timing.stats.trimmed_mean import Interval
 
 @dataclass(frozen=True)
 class Mean:
-    """A candidate or baseline with its record at each of several sizes, and the geometric mean of its speedups.
-
-    `mean` is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is.
+    """A candidate or baseline with its record at each of several sizes, and the geometric mean of its speedups. `mean`
+    is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is.
     """
 
     name: str
@@ -45,10 +41,7 @@ class Together:
 
 
 def together(records: Iterable[Record]) -> list[Together]:
-    """Each problem (dtype, mode) that has rows at several sizes; none for an ordinary run.
-
-    Where several GPUs have a row of one name, the first counts.
-    """
+    """Each problem (dtype, mode) that has rows at several sizes. Of several GPUs' rows of one name the first counts."""
     problems: dict[tuple[str | None, ...], list[list[Record]]] = {}
     for group in grouped(records):
         first = group[0]

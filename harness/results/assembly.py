@@ -112,9 +112,7 @@ def record_of(
 
 def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
     """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said,
-    and the evidence on a launch that failed.
-
-    A part that the entry did not come to is left out.
+    and the evidence on a launch that failed. A part that the entry did not come to is left out.
     """
     return _build_samples(build) | _judgement_samples(judgement)
 

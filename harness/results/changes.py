@@ -51,10 +51,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs on one device, in one case: `changes` goes with the case's rows.
-
-    `refused` names the methods that differ (then nothing is compared); `mean` is over the candidates that are ok in
-    both, `mean_of` of them.
+    """Two runs on one device, in one case: `changes` goes with the case's rows. `refused` names the methods that differ
+    (then nothing is compared); `mean` is over the candidates that are ok in both, `mean_of` of them.
     """
 
     case: Case

@@ -18,10 +18,8 @@ GATES = ("slower", "incorrect")
 
 @dataclass(frozen=True)
 class Compared:
-    """The runs joined, each against the first on the same device, and devices beside each other.
-
-    `notes` are on files that were passed over or say too little; `forced` when different methods were
-    compared all the same.
+    """The runs joined, each against the first on the same device, and devices beside each other. `notes` are on files
+    that were passed over or say too little; `forced` when different methods were compared all the same.
     """
 
     joined: Joined
@@ -82,9 +80,8 @@ class Tripped:
 
 
 def tripped(compared: Compared, gates: Sequence[Gate]) -> list[Tripped]:
-    """What the gates stop: slower only where the whole interval lies beyond the threshold and the margin.
-
-    Raises InputError when a gate has nothing to judge: a gate that is never closed is no gate.
+    """What the gates stop: slower only where the whole interval lies beyond the threshold and the margin. Raises
+    InputError when a gate has nothing to judge: a gate that is never closed is no gate.
     """
     found = [_slower(compared, gate) if gate.kind == "slower" else _incorrect(compared) for gate in gates]
     return [trip for trips in found for trip in trips]

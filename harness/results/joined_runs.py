@@ -41,9 +41,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """A candidate name whose source is in one run only: `found` holds (run, record) of each.
-
-    `edited` when another run has the same name with another source.
+    """A candidate name whose source is in one run only: `found` holds (run, record) of each, and `edited` says whether
+    another run has that name with another source.
     """
 
     name: str

@@ -5,6 +5,7 @@ Of several runs the newest counts; which others there are is told, so that nobod
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +34,8 @@ class FoundRecord:
 
 
 def find_record(words: Sequence[str], results: Path) -> FoundRecord:
-    """The newest record that `words` name: `NAME`, `PROBLEM/NAME`, `FILE.py`, `CSV NAME`, `DIR NAME` or `CSV`.
-
-    Names are looked for below `results` unless a file or folder is named. Raises InputError, with the nearest name.
+    """The newest record that `words` name: `NAME`, `PROBLEM/NAME`, `FILE.py`, `CSV NAME`, `DIR NAME` or `CSV`. Names
+    are looked for below `results` unless a file or folder is named. Raises InputError, with the nearest name.
     """
     if not 1 <= len(words) <= 2:
         raise InputError(f"{len(words)} words where one or two are understood", hint=_HOW)
@@ -90,23 +90,22 @@ def _matches(folder: Path, name: str) -> Iterator[tuple[Record, Path]]:
     """The last record of that name in each CSV that has one."""
     if not folder.is_dir():
         raise InputError("there is no such folder of results", shown(folder), hint=f"`{PROGRAM} PROBLEM` makes one")
-    for path in sorted(folder.rglob("*.csv")):
-        try:
-            # Most files do not have the name at all, and then need not be taken apart.
-            records = read_records(path) if name.encode() in path.read_bytes() else []
-        except (InputError, OSError):
-            continue
+    for path, records in _records_below(folder, name):
         yield from ((record, path) for record in [each for each in records if each.candidate == name][-1:])
+
+
+def _records_below(folder: Path, name: str = "") -> Iterator[tuple[Path, list[Record]]]:
+    """Each CSV that can be read, with its records; most do not have the `name` at all, and are not taken apart then."""
+    for path in sorted(folder.rglob("*.csv")):
+        with contextlib.suppress(InputError, OSError):
+            yield path, read_records(path) if name.encode() in path.read_bytes() else []
 
 
 def _not_found(folder: Path, name: str, problem: str | None) -> InputError:
     known: dict[str, set[str]] = {}
-    for path in sorted(folder.rglob("*.csv")):
-        try:
-            for record in read_records(path):
-                known.setdefault(record.candidate, set()).add(record.problem)
-        except (InputError, OSError):
-            continue
+    for _, records in _records_below(folder):
+        for record in records:
+            known.setdefault(record.candidate, set()).add(record.problem)
     if not known:
         hint = f"`{PROGRAM} PROBLEM` writes some"
         return InputError("there are no results below this folder", shown(folder), hint=hint)

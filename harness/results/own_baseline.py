@@ -102,9 +102,8 @@ def speedup_over_eager(record: Record) -> Interval | None:
 
 
 def fault_of(records: Iterable[Record]) -> HarnessError | None:
-    """Return what is said of a baseline of one's own that is not ok, with its exit code; None where all are.
-
-    It is 2 for what is the file's fault, and 4 where it could not be run or measured here.
+    """Return what is said of a baseline of one's own that is not ok, with its exit code; None where all are. It is 2
+    for what is the file's fault, and 4 where it could not be run or measured here.
     """
     bad = next((each for each in records if is_own_baseline(each) and each.status is not Status.OK), None)
     if bad is None:

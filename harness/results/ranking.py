@@ -54,9 +54,8 @@ def grouped(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def class_of(group: Iterable[Record]) -> str | None:
-    """The precision class a group is ranked in: that of its ranked rows, else of its eager baseline.
-
-    Without either it is the class that all its ok candidates share; None when they share none.
+    """The precision class a group is ranked in: that of its ranked rows, else of its eager baseline. Without either it
+    is the class that all its ok candidates share; None when they share none.
     """
     group = list(group)
     ranked = [record for record in group if record.rank is not None]

@@ -1,7 +1,6 @@
 """Reads records back from a CSV, typed, whichever version of this software or spreadsheet wrote it last.
 
-What the reader does not know it passes over with a note; what it needs and does not find is an InputError
-with the file and line. Choosing among files is left to `result_files`.
+What it does not know it passes over with a note; what it needs and does not find is an InputError with file and line.
 """
 
 from __future__ import annotations
@@ -97,25 +96,22 @@ def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path
 
 def _values_of(field: Field, texts: tuple[str, ...], path: Path, lines: list[int]) -> list[object]:
     if texts.count(texts[0]) == len(texts):  # device, versions, problem: half of all columns
-        is_unset = texts[0] == "" and not field.required
-        return [UNSET[field.name] if is_unset else _value(field, texts[0], path, lines[0])] * len(texts)
+        return [_value(field, texts[0], path, lines[0])] * len(texts)
     if field.type is float:
         try:
             numbers = [float(text) if text else None for text in texts]
             return [None if number is None or not math.isfinite(number) else number for number in numbers]
         except ValueError:
             pass  # the slow way finds the line
-    meant: dict[str, object] = {}
-    for text, line in dict(zip(reversed(texts), reversed(lines))).items():  # the first line of each text
-        is_unset = text == "" and not field.required
-        meant[text] = UNSET[field.name] if is_unset else _value(field, text, path, line)
+    first_lines = dict(zip(reversed(texts), reversed(lines)))
+    meant = {text: _value(field, text, path, line) for text, line in first_lines.items()}
     return [meant[text] for text in texts]
 
 
 def _value(column: Field, text: str, path: Path, line: int) -> object:
     """The typed value of a cell. Spreadsheets write TRUE for true and 8.0 for 8; both are understood."""
     if text == "" and not column.required:
-        return None
+        return UNSET[column.name]
     try:
         if column.type is bool:
             return {"true": True, "false": False}[text.strip().lower()]

@@ -48,9 +48,8 @@ class ResultFile:
 
 
 def device_of(record: Record, path: Path) -> tuple[object, ...]:
-    """Equal for two records of the very same device: the GPU's UUID; for a CPU its name, cores and memory in GB.
-
-    A GPU without a UUID is like no other but of its own file: two cards of one model are two cards.
+    """Equal for two records of the very same device: the GPU's UUID; for a CPU its name, cores and memory in GB. A GPU
+    without a UUID is like no other but of its own file: two cards of one model are two cards.
     """
     if record.uuid:
         return ("uuid", record.uuid)
@@ -67,9 +66,9 @@ def memory_gb(memory_bytes: int | None) -> int | None:
 def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[list[ResultFile], list[str]]:
     """The runs in the order named, each once, and notes on what was passed over.
 
-    With `history` a folder stands for all runs below it. Raises InputError for a file that is missing, no CSV of ours or
-    without records, for a folder without runs, and for a glob that nothing matches. A file below a folder or of a glob
-    that cannot be read is passed over with a note: nobody named it.
+    With `history` a folder stands for all runs below it. Raises InputError for a file that is missing, no CSV of ours
+    or without records, for a folder without runs, and for a glob that nothing matches. A file below a folder or of a
+    glob that cannot be read is passed over with a note: nobody named it.
     """
     notes: list[str] = []
     runs: dict[tuple[object, ...], ResultFile] = {}

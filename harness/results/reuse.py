@@ -92,8 +92,8 @@ def kept_rows(
 
 
 def _has_other_files(candidate: Candidate, utc: str) -> bool:
-    """Whether anything that the candidate may read beside its file, which no hash covers, was put there or changed since
-    `utc`, by the time at which the system noted it: a file's time of modification is anybody's to set.
+    """Whether anything that the candidate may read beside its file, which no hash covers, was put there or changed
+    since `utc`, by the time at which the system noted it: a file's time of modification is anybody's to set.
     """
     try:
         since = datetime.fromisoformat(utc.replace("Z", "+00:00")).timestamp()

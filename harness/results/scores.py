@@ -35,9 +35,9 @@ _FOR_RIGHT = 0.1  # of a reward, for outputs that are right; what is left goes t
 def reward_of(record: Record) -> float | None:
     """Return a reward from 0 to 1 for a `record` that was ranked, or None where another try may say otherwise.
 
-    0 where the candidate is to blame; 0.1 where its outputs are right, but it was not timed, or has no rank, as what only
-    calls a library. Else 0.1 + 0.9·lo/(1 + lo), with the low end of the speedup's interval, which luck cannot raise: 0.55
-    at 1×, 0.7 at 2×, 0.82 at 4×.
+    0 where the candidate is to blame; 0.1 where its outputs are right, but it was not timed, or has no rank, as what
+    only calls a library. Else 0.1 + 0.9·lo/(1 + lo), with the low end of the speedup's interval, which luck cannot
+    raise: 0.55 at 1×, 0.7 at 2×, 0.82 at 4×.
     """
     if record.blame == "candidate":
         return 0.0
@@ -52,7 +52,8 @@ class Scores:
     """`n` samples, of which `correct`; `fast` has fast_p for each of `THRESHOLDS`.
 
     `open` counts for each threshold the samples whose interval holds it, so that another run may count them otherwise;
-    at 1 also those whose word is UNSURE. `mean` is the geometric mean speedup of the correct ones that were timed, `timed` of them.
+    at 1 also those whose word is UNSURE. `mean` is the geometric mean speedup of the correct ones that were timed,
+    `timed` of them.
     """
 
     n: int
@@ -73,9 +74,9 @@ class DeviceScores:
 
     `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
     candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
-    `unshown` names the problems left out since no row of theirs shows its work. `over` names what the speedups are over,
-    several files where problems have baselines of their own; `without_baseline` the problems left out since theirs was not
-    ok.
+    `unshown` names the problems left out since no row of theirs shows its work. `over` names what the speedups are
+    over, several files where problems have baselines of their own; `without_baseline` the problems left out since
+    theirs was not ok.
     """
 
     device_name: str

@@ -48,9 +48,8 @@ class RecordSink(Protocol):
 
 
 class RunFiles:
-    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples.
-
-    `latest` are those that this process began last: who is interrupted can be told where they are.
+    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples. `latest` are
+    those that this process began last: who is interrupted can be told where they are.
     """
 
     latest: ClassVar[RunFiles | None] = None
@@ -92,10 +91,7 @@ class RunFiles:
         return files
 
     def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
-        """Add a record and its raw samples. Returns None, or one sentence when the disk refused.
-
-        The record is kept in memory then, and the next call tries to write it again.
-        """
+        """Add a record and its samples. Returns None, or a sentence if the disk refused: the next call tries again."""
         self.records.append(record)
         line = {name: getattr(record, name) for name in ("schema_version", "run_id", "candidate", "role")}
         line |= {"status": record.status.value, "samples": jsonable(samples or {})}
@@ -115,7 +111,7 @@ class RunFiles:
         return refusal and f"{refusal}; {self._save_elsewhere()}"
 
     def remove_if_empty(self) -> None:
-        """Take the files of a run that ended before its first record off the disk: nobody could make anything of them."""
+        """Take the files of a run that ended before its first record off the disk."""
         if not self.records:
             for path in (self.csv_path, self.jsonl_path):
                 path.unlink(missing_ok=True)

@@ -19,9 +19,8 @@ from harness.results.result_files import ResultFile
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a case: `label` is its name, made unique within the case; `history` from the oldest to this one.
-
-    `is_earlier` is whether it is from another run than the case's newest.
+    """One row of a case, `is_earlier` where not of its newest run: `label` is its name, made unique within the case,
+    and `history` goes from the oldest to this one.
     """
 
     anchor: str
@@ -35,9 +34,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Case:
-    """One problem at one set of sizes on one device, with the newest row of each candidate in the table's order.
-
-    `run` is its newest run, and `runs` how many there are.
+    """One problem at one set of sizes on one device, with the newest row of each candidate in the table's order. `run`
+    is its newest run, and `runs` how many there are.
     """
 
     anchor: str
@@ -59,7 +57,7 @@ class Case:
 
     @property
     def over(self) -> tuple[str, str | None]:
-        """What the speedups of its rows are over: the name of a baseline, and the hash of its source if it is a file."""
+        """What the speedups of its rows are over: the name of a baseline, and the hash of its source if a file."""
         first = next((record for record in self.records if record.baseline), self.records[0])
         return first.baseline or "eager", first.baseline_hash
 
@@ -88,15 +86,15 @@ def problems_of(
     runs: Sequence[ResultFile], sources: Mapping[str, Source], note: Callable[[str], None] = lambda text: None
 ) -> list[Problem]:
     """The runs, given from the oldest to the newest, as problems sorted by name."""
-    by_question: dict[tuple[str, str, str], dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
+    asked: dict[tuple[str, str, str], dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
     for run in runs:
         for group in grouped(run.records):
             first = group[0]
             question = (first.problem, first.dtype, first.mode or "forward")
             place = (ResultFile(run.path, (first,)).device_name, frozenset(first.sizes.split()))
-            by_question.setdefault(question, {}).setdefault(place, []).append((run, group))
+            asked.setdefault(question, {}).setdefault(place, []).append((run, group))
     problems = []
-    for number, (question, places) in enumerate(sorted(by_question.items()), start=1):
+    for number, (question, places) in enumerate(sorted(asked.items()), start=1):
         cases = [
             _case(f"p{number}c{position}", device, with_records, sources, note)
             for position, ((device, _), with_records) in enumerate(sorted(places.items(), key=_gpus_first), start=1)

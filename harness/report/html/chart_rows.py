@@ -1,7 +1,6 @@
 """The rows that the charts draw, as plain dictionaries computed from records and samples; nothing is drawn here.
 
-Entries of several devices stand on one line where they are one source or one baseline: never two kernels. The rows of
-single launches are `launches`', those of a device's roofs `roofline`'s.
+Entries of several devices stand on one line where they are one source or one baseline: never two kernels.
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ def _interval(record: Record) -> tuple[float, float]:
 
 
 def _side(record: Record, ends: Sequence[float]) -> str:
-    """Where a label has room on a logarithmic axis of all `ends`: beside the point, to its right in the left half.
-
-    Above it when its own interval would run through the label.
+    """Where a label has room on a logarithmic axis of all `ends`: to the point's right in the left half, else to its
+    left, above it when its own interval would run through the label.
     """
     least, most = math.log(min(*ends, 1.0)), math.log(max(*ends, 1.0))
     lo, hi = _interval(record)
@@ -96,8 +94,8 @@ def worst_by_family(family_errors: Iterable[FamilyError]) -> list[FamilyError]:
 
 
 def history(entry: Entry) -> list[Row]:
-    """The speedups of an entry in its runs over the baseline of its newest; versions of its source are numbered from the
-    oldest. An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
+    """The speedups of an entry in its runs over the baseline of its newest; versions of its source are numbered from
+    the oldest. An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
     """
     versions = list(dict.fromkeys(record.source_hash for record in entry.history))
     over = entry.record.baseline_hash
@@ -133,9 +131,8 @@ class SideRow:
 
 
 def side_by_side(problem: Problem) -> list[SideRow]:
-    """Candidates joined by their source, baselines by name, fastest first.
-
-    A name that stands for several sources has as many lines, and the beginning of each source's hash behind it.
+    """Candidates joined by their source, baselines by name, fastest first. A name that stands for several sources has
+    as many lines, and the beginning of each source's hash behind it.
     """
     joined: dict[tuple[str, str], dict[int, Entry]] = {}
     copied = copied_sources(case.records for case in problem.cases)
@@ -158,9 +155,8 @@ def side_by_side(problem: Problem) -> list[SideRow]:
 
 
 def speedups_beside(problem: Problem) -> list[Row]:
-    """What the chart draws of it: a row for each speedup, with the device that it was measured on.
-
-    Only of the devices whose speedups are over the first one's baseline: others are of another scale.
+    """What the chart draws of it: a row for each speedup, with its device, if that has the first one's baseline: others
+    are of another scale.
     """
     rows: list[Row] = []
     for line in side_by_side(problem):

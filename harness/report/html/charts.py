@@ -1,11 +1,11 @@
-"""All charts by name: those of a whole run (speedups, devices side by side, roofline), and those of one candidate.
+"""All charts by name, as Altair's specifications; the page's script puts in the rows and the width of the window.
 
-Altair makes the specifications; rows are put in by the page's script, with the width that the reader's window has.
 Colours are the page's CSS variables, so that light, dark and print need no drawing anew.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,6 +93,7 @@ def by_side(right: object, left: object, above: object) -> alt.ExprRef:
     return alt.ExprRef(f"datum.side === 'right' ? {right!r} : datum.side === 'left' ? {left!r} : {above!r}")
 
 
+@functools.lru_cache(maxsize=1)
 def specifications() -> dict[str, dict[str, Any]]:
     """Every chart's Vega-Lite specification by its name, without rows and without a width."""
     made = {"speedup": _speedup(), "beside": _beside(), "roofline": _roofline(), **_of_a_candidate()}

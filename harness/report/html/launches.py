@@ -1,7 +1,6 @@
 """What the charts of one candidate's launches draw: in time, beside the clock, and as a distribution.
 
-Times are shown in per cent from their own median, so that a candidate and eager, however far apart, show the same drift
-on the same scale.
+Times are in per cent from their own median, so that a candidate and eager, however far apart, show one drift alike.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ _WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to
 
 
 def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
-    """Single launches in order, in per cent from their arm's median, as ("seconds" or "rounds", rows).
-
-    At most `most` launches of each arm are kept, evenly spaced.
-    """
+    """At most `most` launches of each arm in order, in per cent from its median, as ("seconds" or "rounds", rows)."""
     timed_s = _has_times(samples)
     rows: list[Row] = []
     for arm in ("candidate", "eager"):

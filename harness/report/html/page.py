@@ -110,6 +110,8 @@ def _left_out(detail: Detail) -> str:
 def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gathered: Gathered, utc: str) -> str:
     import jinja2
 
+    from harness.report.html.charts import specifications
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -122,7 +124,7 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
     return environment.get_template("page.html.j2").render(
         problems=problems, notes=notes, detail=detail, charts=Charts(), launches=launches, plotted=chart_rows,
-        tables=tables, rooflines=rooflines(problems), specifications=_specifications(), utc=utc, version=__version__,
+        tables=tables, rooflines=rooflines(problems), specifications=specifications(), utc=utc, version=__version__,
         generator=GENERATOR, runs=len(gathered.runs), style=safe(_file("page.css")), library=safe(library),
         source_html=lambda text: safe(_source_html(text, detail.characters)), script=safe(script),
         policy=_policy((library, script)),
@@ -139,13 +141,6 @@ def breakable(name: str) -> Any:
 @functools.lru_cache(maxsize=256)
 def _source_html(text: str, most: int) -> str:
     return highlighted(text[:most])
-
-
-@functools.lru_cache(maxsize=1)
-def _specifications() -> dict[str, dict[str, Any]]:
-    from harness.report.html.charts import specifications
-
-    return specifications()
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,5 +1,4 @@
-"""The page's tables as finished cells: the leaderboard, and what is known of one entry and of the run that it is from.
-
+"""The page's tables as finished cells: the leaderboard, and what is known of an entry and of its run.
 Nothing is shown as zero that was not measured.
 """
 
