@@ -316,8 +316,7 @@ def figure_remarks(compared: Compared, across: AcrossDevices, show: Sequence[Fig
         row.records[one] and row.records[other] and not is_same_source(row.records[one], row.records[other])
         for one, other in combinations(across.runs, 2)
     )]
-    if edited:
-        remarks.append(f"{listed(edited)}: no ratio where two devices ran different sources")
+    remarks += [f"{listed(edited)}: no ratio where two devices ran different sources"] if edited else []
     return remarks + failed_remarks(across)
 
 
@@ -367,8 +366,8 @@ def _missing(across: AcrossDevices, rows: Sequence[Row], figure: Figure) -> list
 
 
 def _span(records: Sequence[Record], column: str) -> str:
-    values = [value for record in records if (value := getattr(record, column))]
-    lo, hi = (f"{value:,.0f}" for value in (min(values), max(values)))
+    values = list(filter(None, (getattr(record, column) for record in records)))
+    lo, hi = f"{min(values):,.0f}", f"{max(values):,.0f}"
     return lo if lo == hi else f"{lo} to {hi}"
 
 

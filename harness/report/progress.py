@@ -153,8 +153,7 @@ def name_on(device: str | None, text: str) -> str:
 
 
 def open_progress(stream: TextIO | None = None, *, silent: bool = False, device: str | None = None) -> Progress:
-    """The progress that fits the stream (stderr by default): live with a terminal, unless a dumb one, else plain, or
-    silent.
+    """The progress that fits the stream (stderr by default): live with a terminal that is not dumb, plain, or silent.
 
     With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich).
     """

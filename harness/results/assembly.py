@@ -114,7 +114,13 @@ def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[
     """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said,
     and the evidence on a launch that failed. A part that the entry did not come to is left out.
     """
-    return _build_samples(build) | _judgement_samples(judgement)
+    if build is None:
+        return _judgement_samples(judgement)
+    return {"build": {
+        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
+        "warnings": build.warnings, "kernels": [asdict(kernel) for kernel in build.kernels],
+        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
+    }} | _judgement_samples(judgement)
 
 
 def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
@@ -196,17 +202,6 @@ def _build_fields(build: Build | None) -> dict[str, Any]:
         "stack_bytes": largest("stack_bytes"), "constant_bytes": largest("constant_bytes"),
         "per_kernel": of_each(build.kernels) or None,
     }
-
-
-def _build_samples(build: Build | None) -> dict[str, Any]:
-    """What the compiler said: each kernel for each architecture, its warnings, and the end of its output."""
-    if build is None:
-        return {}
-    return {"build": {
-        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
-        "warnings": build.warnings, "kernels": [asdict(kernel) for kernel in build.kernels],
-        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
-    }}
 
 
 def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
@@ -308,8 +303,8 @@ def state_fields(backend: Backend, timings: Sequence[Timing]) -> dict[str, Any]:
     names = sorted({name for throttle in throttles for name in throttle.split("+") if name})
     others = [reading.other_processes for reading in readings if reading.other_processes is not None]
     return {
-        "sm_mhz": typical("sm_mhz"), "mem_mhz": typical("mem_mhz"), "watts": typical("watts"),
-        "celsius": typical("celsius"), "throttle": ("+".join(names) or "none") if throttles else None,
+        **{name: typical(name) for name in ("sm_mhz", "mem_mhz", "watts", "celsius")},
+        "throttle": ("+".join(names) or "none") if throttles else None,
         "power_violation_ms": _milliseconds(timing.violations.power_ns for timing in timings),
         "thermal_violation_ms": _milliseconds(timing.violations.thermal_ns for timing in timings),
         "other_processes": max(others, default=None),

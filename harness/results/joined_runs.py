@@ -160,24 +160,19 @@ def is_forcible(mixed: Sequence[tuple[str, str, str]]) -> bool:
     return not any(name in ("baseline", "baseline_hash") for name, _, _ in mixed)
 
 
-def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
-    """Whether `record` is of the same problem as `others`, and was measured by the same method, as far as it was."""
-    own = _method([record])
-    return all(not mine or not theirs or mine <= theirs for mine, theirs in zip(own, _method(others)))
-
-
 def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> list[tuple[ResultFile, Record]]:
     """The newest row of each candidate and baseline, with its run: all of the newest run's, then those of older ones.
 
     `with_records` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode.
-    Older rows count where they are of the newest run's problem and method.
+    Older rows count where they are of the newest run's problem and method, as far as they were measured.
     """
     newest_run, newest = with_records[-1]
+    method = _method(newest)
     rows = [(newest_run, record) for record in newest]
     seen = {(record.candidate, record.role) for record in newest}
     for run, records in reversed(with_records[:-1]):
         unseen = [each for each in records if (each.candidate, each.role) not in seen]
-        alike = [each for each in unseen if is_measured_alike(each, newest)]
+        alike = [each for each in unseen if all(not a or not b or a <= b for a, b in zip(_method([each]), method))]
         rows += [(run, record) for record in alike]
         seen |= {(record.candidate, record.role) for record in alike}
     return rows

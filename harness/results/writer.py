@@ -23,7 +23,7 @@ from harness.model.errors import InputError
 from harness.model.files.text_files import replacing
 from harness.results.record import FIELDS, Record, clean_text
 
-# Up to so many rows the CSV is written anew with each, in one move; of thousands that would take longer than to judge them.
+# Up to so many rows the CSV is written anew with each, in one move; of thousands that takes longer than to judge them.
 _MOST_ANEW = 256
 _CPU_NOISE = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:\d+-core|cpu|processor)\b", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ Entries of several devices stand on one line where they are one source or one ba
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.report import terminal
@@ -78,19 +78,15 @@ def rounds(entry: Entry, most: int) -> list[Row]:
 
 def errors(samples: Samples) -> list[Row]:
     """For each family the input set that came nearest to its bound: the error, eager's, and what was allowed."""
+    worst: dict[str, FamilyError] = {}
+    for each in samples.errors:
+        worst[each.family] = max(worst.get(each.family, each), each, key=lambda error: error.share)
     rows = []
-    for each in worst_by_family(samples.errors):
+    for each in worst.values():
         for what, value in (("candidate", each.max_u), ("eager", each.eager_max_u), ("allowed", each.allowed_max_u)):
             if value is not None:
                 rows.append({"family": each.family, "what": what, "u": value, "sizes": each.sizes})
     return rows
-
-
-def worst_by_family(family_errors: Iterable[FamilyError]) -> list[FamilyError]:
-    worst: dict[str, FamilyError] = {}
-    for each in family_errors:
-        worst[each.family] = max(worst.get(each.family, each), each, key=lambda error: error.share)
-    return list(worst.values())
 
 
 def history(entry: Entry) -> list[Row]:
