@@ -80,7 +80,10 @@ def difference_text(difference: Difference) -> str:
     holders: dict[str, list[str]] = {}
     for run, value in enumerate(difference.values):
         holders.setdefault("not recorded" if value is None else value, []).append(letter(run))
-    shown_values = [f"{_letters(who)}: {text}" for text, who in list(holders.items())[:_MOST_RUNS]]
+    shown_values = []
+    for text, who in list(holders.items())[:_MOST_RUNS]:
+        few = ", ".join(who) if len(who) <= _MOST_RUNS else f"{', '.join(who[:3])} … {who[-1]} ({len(who)} runs)"
+        shown_values.append(f"{few}: {text}")
     more = [f"and {len(holders) - _MOST_RUNS} other values"] if len(holders) > _MOST_RUNS else []
     return f"{difference.group}: {difference.name}: " + "; ".join(shown_values + more)
 
@@ -93,10 +96,6 @@ def name_text(compared: Compared, row: Row) -> str:
             outside = record.precision_class not in (None, class_of(run.records))
             return f"{name} ({'outside class' if outside else 'baseline'})"
     return name
-
-
-def _letters(who: Sequence[str]) -> str:
-    return ", ".join(who) if len(who) <= _MOST_RUNS else f"{', '.join(who[:3])} … {who[-1]} ({len(who)} runs)"
 
 
 def _unmatched(case: Case) -> list[str]:

@@ -77,7 +77,9 @@ class Page:
 
 def render(gathered: Gathered, sources: Mapping[str, Source], utc: str) -> Page:
     """The page of all runs, below `LIMIT_BYTES`. Raises HarnessError where a package that draws is not installed."""
-    require_packages()
+    missing = " ".join(name for module, name in _PACKAGES.items() if importlib.util.find_spec(module) is None)
+    if missing:
+        raise HarnessError(f"the report is drawn by {missing}, not installed here. Type pip install {missing}")
     notes = list(gathered.notes)
     problems = problems_of(gathered.runs, sources, notes.append)
     entries = sum(len(case.entries) for problem in problems for case in problem.cases)
@@ -88,13 +90,6 @@ def render(gathered: Gathered, sources: Mapping[str, Source], utc: str) -> Page:
         html = _html(problems, told, _DETAILS[place], gathered, utc)
         size = len(html.encode())
     return Page(html, tuple(told), len(problems), entries)
-
-
-def require_packages() -> None:
-    missing = [name for module, name in _PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        names = " ".join(missing)
-        raise HarnessError(f"the report is drawn by {names}, not installed here. Type pip install {names}")
 
 
 def _left_out(detail: Detail) -> str:
@@ -120,12 +115,13 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text,
         "percent": terminal.percent_text, "units": terminal.units_text, "speedup": terminal.speedup_text,
     }
-    library, script = _library(), _file("page.js")
+    library = _library()
+    script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("page.js", "page.css"))
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
     return environment.get_template("page.html.j2").render(
         problems=problems, notes=notes, detail=detail, charts=Charts(), launches=launches, plotted=chart_rows,
         tables=tables, rooflines=rooflines(problems), specifications=specifications(), utc=utc, version=__version__,
-        generator=GENERATOR, runs=len(gathered.runs), style=safe(_file("page.css")), library=safe(library),
+        generator=GENERATOR, runs=len(gathered.runs), style=safe(style), library=safe(library),
         source_html=lambda text: safe(_source_html(text, detail.characters)), script=safe(script),
         policy=_policy((library, script)),
     )
@@ -157,10 +153,6 @@ def inside_script(text: str) -> str:
     """A script as it may stand between tags: what would end or open one there is written in another way."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("<!--", "\\x3c!--")
     return re.sub(r"<(/?script)", r"\\x3c\1", text, flags=re.IGNORECASE)
-
-
-def _file(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _policy(scripts: Sequence[str]) -> str:

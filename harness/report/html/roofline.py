@@ -42,7 +42,10 @@ def _rows(device: str, placed: Sequence[tuple[Problem, Case, Entry]]) -> list[Ro
     newest = max(records, key=lambda record: record.utc)
     intensities = [record.useful_flops / record.useful_bytes for record in records]
     peaks = _peaks(device) if newest.device_kind == "cuda" else None
-    flat = _flat_roofs(peaks)
+    flat = [] if peaks is None else [(name, rate) for name, rate in (
+        ("fp32 units, datasheet", peaks.fp32_tflops), ("TF32 tensor cores, datasheet", peaks.tensor_tf32_tflops),
+        ("16-bit tensor cores, datasheet", peaks.tensor16_tflops),
+    ) if rate]
     bandwidth = newest.canary_gbps or (peaks.bandwidth_gbytes_s if peaks else None)
     name = MEMORY_ROOF if newest.canary_gbps else "memory bandwidth, datasheet"
     ridges = [1e3 * rate / bandwidth for _, rate in flat] if bandwidth else []
@@ -63,14 +66,6 @@ def _peaks(device: str) -> Peaks | None:
         return load_peaks(device)
     except InputError:
         return None  # somebody is editing the table of GPUs; the report is not the place to say so
-
-
-def _flat_roofs(peaks: Peaks | None) -> list[tuple[str, float]]:
-    named = () if peaks is None else (
-        ("fp32 units, datasheet", peaks.fp32_tflops), ("TF32 tensor cores, datasheet", peaks.tensor_tf32_tflops),
-        ("16-bit tensor cores, datasheet", peaks.tensor16_tflops),
-    )
-    return [(name, rate) for name, rate in named if rate]
 
 
 def _roof(name: str, start: tuple[float, float], end: tuple[float, float]) -> list[Row]:

@@ -65,7 +65,10 @@ def board(case: Case) -> Board:
 
 def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: str, rate: str) -> BoardRow:
     record = entry.record
-    status, tone = _status(record, wanted)
+    word = terminal.baseline_word(record, wanted)
+    tones = {"green": "good", "yellow": "open"}
+    tone = tones.get(terminal.STATUS_STYLES.get(record.status.value, ""), "bad") if word is None else "plain"
+    status = record.status.value.replace("_", " ") if word is None else word
     ratio, _, interval = terminal.speedup_text(record).partition(" ") if has_speedup(record) else ("", "", "")
     return BoardRow(
         entry, status, tone, time, ratio, interval, call=(record.call or "") if ratio else "", rate=rate,
@@ -73,15 +76,6 @@ def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: 
         error=terminal.units_text(record.err_max_u), eager_error=terminal.units_text(terminal.eager_error(record)),
         built=terminal.built(record), remarks=tuple(_remarks(record, group)),
     )
-
-
-def _status(record: Record, wanted: str | None) -> tuple[str, str]:
-    """The word for the status column, and which of the page's tones it has."""
-    word = terminal.baseline_word(record, wanted)
-    if word is not None:
-        return word, "plain"
-    tones = {"green": "good", "yellow": "open"}
-    return record.status.value.replace("_", " "), tones.get(terminal.STATUS_STYLES.get(record.status.value, ""), "bad")
 
 
 def _remarks(record: Record, group: Sequence[Record]) -> list[str]:
