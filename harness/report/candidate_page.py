@@ -1,7 +1,4 @@
-"""Everything known about one candidate on one screen: verdict, accuracy, time, physics, kernels, build, evidence.
-
-Pure: it takes a record with its samples and returns text. What was not measured is left out.
-"""
+"""Everything known about one candidate on one screen, as text. What was not measured is left out."""
 
 from __future__ import annotations
 
@@ -34,8 +31,9 @@ def render(
     """The page as text, without a newline at its end."""
     device = f"{record.device_name or '?'}{' (device=cpu)' if record.device_kind == 'cpu' else ''}"
     mode = None if record.mode == "forward" else record.mode
-    title = (record.candidate, record.problem, record.sizes, record.dtype, mode, device, terminal.date_text(record.utc))
-    lines = [paint(" · ".join(part for part in title if part), "bold", color), *_verdict(record, width, color), ""]
+    date = terminal.date_text(record.utc)
+    title = _joined(record.candidate, record.problem, record.sizes, record.dtype, mode, device, date)
+    lines = [paint(title, "bold", color), *_verdict(record, width, color), ""]
     for label, text in _facts(record, samples, color):
         first, *rest = terminal.indented(text, width and width - 9, most_lines=99)
         lines += [f"{label:<9}{first[2:]}", *(f"{'':<9}{line[2:]}" for line in rest)]
@@ -67,12 +65,10 @@ def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[
     """Label and text of each line that has anything to say."""
     parts = (
         *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
-        ("time", _time(record)), ("passes", _passes(record)), ("clocks", _clocks(record, samples)), ("besides", _besides(record)),
-        ("speedup", _speedup(record, color)),
-        ("physics", _physics(record)),
+        ("time", _time(record)), ("passes", _passes(record)), ("clocks", _clocks(record, samples)),
+        ("besides", _besides(record)), ("speedup", _speedup(record, color)), ("physics", _physics(record)),
         *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
-        ("device", _device(record)), ("wall", record.sandbox or ""),
-        ("source", _source(record)),
+        ("device", _device(record)), ("wall", record.sandbox or ""), ("source", _source(record)),
     )
     return [(label, text) for label, text in parts if text]
 
@@ -85,15 +81,17 @@ def _joined(*parts: str | None) -> str:
     return " · ".join(part for part in parts if part)
 
 
+def _timed(time_us: float | None, what: str) -> str:
+    return f"{terminal.time_text(time_us)} {what}" if time_us else ""
+
+
 def _accuracy(record: Record) -> str:
     if record.err_max_u is None:
         return ""
     eager = "" if record.eager_err_max_u is None else f"eager's {terminal.units_text(record.eager_err_max_u)} u"
-    return _joined(
-        record.precision_class and f"{record.precision_class} class",
-        f"largest error {terminal.units_text(record.err_max_u)} u", eager,
-        record.truth and f"against {record.truth}",
-    )
+    own = f"largest error {terminal.units_text(record.err_max_u)} u"
+    class_text = record.precision_class and f"{record.precision_class} class"
+    return _joined(class_text, own, eager, record.truth and f"against {record.truth}")
 
 
 def _errors(errors: Any) -> list[str]:
@@ -101,19 +99,17 @@ def _errors(errors: Any) -> list[str]:
     by_sizes: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for each in errors if isinstance(errors, list) else []:
         if isinstance(each, dict):
-            families = by_sizes.setdefault(str(each.get("sizes")), {})
-            max_u, allowed = each.get("max_u"), each.get("allowed_max_u")
-            before = families.get(str(each.get("family")), (0.0, 0.0))[0]
-            if str(each.get("family")) not in families or max_u is None or (before is not None and max_u > before):
-                families[str(each.get("family"))] = (max_u, allowed)
-    return [
-        f"{sizes}: " + ", ".join(
-            f"{family} {'inf' if max_u is None else terminal.units_text(max_u)}"
-            + ("" if allowed is None else f"/{terminal.units_text(allowed)}")
-            for family, (max_u, allowed) in families.items()
-        )
-        for sizes, families in by_sizes.items()
-    ]
+            families, family = by_sizes.setdefault(str(each.get("sizes")), {}), str(each.get("family"))
+            max_u, before = each.get("max_u"), families.get(family, (0.0, 0.0))[0]
+            if family not in families or max_u is None or (before is not None and max_u > before):
+                families[family] = (max_u, each.get("allowed_max_u"))
+
+    def text(family: str, max_u: float | None, allowed: float | None) -> str:
+        over = "" if allowed is None else f"/{terminal.units_text(allowed)}"
+        return f"{family} {'inf' if max_u is None else terminal.units_text(max_u)}{over}"
+
+    return [f"{sizes}: {', '.join(text(family, *errors) for family, errors in families.items())}"
+            for sizes, families in by_sizes.items()]
 
 
 def _time(record: Record) -> str:
@@ -125,8 +121,7 @@ def _time(record: Record) -> str:
     counted = f"{record.launches} launches in {record.rounds} rounds" if record.launches and record.rounds else None
     return _joined(
         f"{terminal.time_text(record.time_us)}, mean of the middle half", spread, counted,
-        f"{record.dropped} rounds dropped" if record.dropped else None,
-        f"{terminal.time_text(record.e2e_us)} with launch overhead" if record.e2e_us else None,
+        f"{record.dropped} rounds dropped" if record.dropped else None, _timed(record.e2e_us, "with launch overhead"),
         "launch overhead not hidden" if record.launch_hidden is False and not record.on_cpu else None,
         f"cache {record.l2_policy}" if record.l2_policy else None,
     )
@@ -134,39 +129,29 @@ def _time(record: Record) -> str:
 
 def _passes(record: Record) -> str:
     """Forward and backward of a call with gradients, beside the baseline's."""
-    return _joined(*(
-        f"{what} {terminal.time_text(time_us)}"
-        + (f" ({record.baseline or 'baseline'} {terminal.time_text(baseline_us)})" if baseline_us else "")
-        for what, time_us, baseline_us in (
-            ("forward", record.forward_us, record.baseline_forward_us),
-            ("backward", record.backward_us, record.baseline_backward_us),
-        ) if time_us
-    ))
+    parts = []
+    for what in ("forward", "backward"):
+        time_us, baseline_us = getattr(record, f"{what}_us"), getattr(record, f"baseline_{what}_us")
+        beside = f" ({record.baseline or 'baseline'} {terminal.time_text(baseline_us)})" if baseline_us else ""
+        parts += [f"{what} {terminal.time_text(time_us)}{beside}"] if time_us else []
+    return _joined(*parts)
 
 
 def _clocks(record: Record, samples: Mapping[str, Any]) -> str:
     """A call by each clock that saw it; where they are far apart, a note of the row says so."""
     clocks = ThreeClocks.in_samples(samples)
-    if clocks is None:
-        return ""
-    return _joined(*(
-        f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
-            (clocks.events_us, limits_of(record.device_kind or "cuda").whose_clock),
-            (clocks.traced_us, "under the profiler, one call"),
-            (clocks.wall_us, "by the judge's clock, less the harness's own steps"),
-        ) if time_us
-    ))
+    return "" if clocks is None else _joined(
+        _timed(clocks.events_us, limits_of(record.device_kind or "cuda").whose_clock),
+        _timed(clocks.traced_us, "under the profiler, one call"),
+        _timed(clocks.wall_us, "by the judge's clock, less the harness's own steps"),
+    )
 
 
 def _besides(record: Record) -> str:
     """What was asked for beside the ranking time."""
     return _joined(
-        *(
-            f"{terminal.time_text(time_us)} {what}" for what, time_us in (
-                ("with a warm cache", record.warm_us), ("back to back", record.back_to_back_us),
-                ("as a CUDA graph", record.graph_us),
-            ) if time_us
-        ),
+        _timed(record.warm_us, "with a warm cache"), _timed(record.back_to_back_us, "back to back"),
+        _timed(record.graph_us, "as a CUDA graph"),
         f"{terminal.number_text(1e3 * record.joules)} mJ a call" if record.joules else None,
     )
 
@@ -181,13 +166,15 @@ def _in_short(record: Record) -> str:
 def _speedup(record: Record, color: bool) -> str:
     ratio = terminal.speedup_text(record)
     over_eager = terminal.ratio_text(record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi)
-    over_eager = f"{over_eager} over eager ({terminal.time_text(record.eager_us)})" if over_eager and record.eager_us else ""
+    eager_us = f"({terminal.time_text(record.eager_us)})" if record.eager_us else ""
+    over_eager = f"{over_eager} over eager {eager_us}" if over_eager and eager_us else ""
     if not ratio:
         return over_eager
     word = paint(record.call or "", terminal.CALL_STYLES.get(record.call or "", "dim"), color)
     baseline = f"over {record.baseline}"
     if record.baseline_processes and record.baseline_mean_us:
-        baseline += f" ({terminal.time_text(record.baseline_mean_us)}, its mean of {record.baseline_processes} processes)"
+        mean_us = terminal.time_text(record.baseline_mean_us)
+        baseline += f" ({mean_us}, its mean of {record.baseline_processes} processes)"
     elif record.baseline_us:
         baseline += f" ({terminal.time_text(record.baseline_us)})"
     players = record.players or 0
@@ -197,10 +184,8 @@ def _speedup(record: Record, color: bool) -> str:
 
 
 def _physics(record: Record) -> str:
-    limit = None
-    if record.sol_us:
-        limit = f"speed of light {terminal.time_text(record.sol_us)}"
-        limit += f", {record.bound_by}-bound" if record.bound_by else ""
+    bound = f", {record.bound_by}-bound" if record.bound_by else ""
+    limit = f"speed of light {terminal.time_text(record.sol_us)}{bound}" if record.sol_us else None
     return _joined(
         f"{terminal.number_text(record.tflops)} TFLOP/s useful" if record.tflops else None,
         f"{terminal.number_text(record.gbytes_s)} GB/s useful" if record.gbytes_s else None,
@@ -223,9 +208,8 @@ def _kernels(record: Record, kernels: Any) -> list[str]:
 
 
 def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
-    took = "from the cache" if record.cached else None
-    if not record.cached and record.build_s is not None:
-        took = terminal.seconds_text(record.build_s)
+    took = None if record.build_s is None else terminal.seconds_text(record.build_s)
+    took = "from the cache" if record.cached else took
     headers = record.headers and f"{record.headers} headers"
     first = _joined(record.language if record.role == "candidate" else None, took, record.arch, headers)
     kernels = compiler_reports(samples)
@@ -241,25 +225,21 @@ def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
 
 def _compiled(kernel: Mapping[str, Any], with_arch: bool) -> str:
     """What the compiler said of one kernel; constant memory only where it said something of it."""
-    constant = kernel.get("constant_bytes")
     where = f" for {kernel.get('arch')}" if with_arch else ""
-    return f"{kernel.get('kernel')}{where}: " + ", ".join(filter(None, (
-        f"{kernel.get('registers')} registers", f"{kernel.get('spill_bytes')} bytes spilled",
-        f"{kernel.get('shared_bytes')} bytes shared", f"{kernel.get('stack_bytes')} bytes stack",
-        f"{constant} bytes constant" if constant else None,
-    )))
+    constant = f", {kernel['constant_bytes']} bytes constant" if kernel.get("constant_bytes") else ""
+    memories = (("spill", "spilled"), ("shared", "shared"), ("stack", "stack"))
+    sizes = ", ".join(f"{kernel.get(f'{name}_bytes')} bytes {what}" for name, what in memories)
+    return f"{kernel.get('kernel')}{where}: {kernel.get('registers')} registers, {sizes}{constant}"
 
 
 def _device(record: Record) -> str:
-    versions = (("driver", record.driver), ("CUDA", record.cuda), ("torch", record.torch))
-    return _joined(
-        *(f"{name} {value}" for name, value in versions if value),
-        f"SM {record.sm_mhz:.0f} MHz" if record.sm_mhz else None, f"{record.watts:.0f} W" if record.watts else None,
-        f"{record.celsius:.0f} °C" if record.celsius else None,
-        f"throttle {record.throttle}" if record.throttle else None,
-        f"held down for {record.power_violation_ms:.0f} ms by power" if record.power_violation_ms else None,
-        f"held down for {record.thermal_violation_ms:.0f} ms by heat" if record.thermal_violation_ms else None,
+    known = (
+        ("driver {}", record.driver), ("CUDA {}", record.cuda), ("torch {}", record.torch),
+        ("SM {:.0f} MHz", record.sm_mhz), ("{:.0f} W", record.watts), ("{:.0f} °C", record.celsius),
+        ("throttle {}", record.throttle), ("held down for {:.0f} ms by power", record.power_violation_ms),
+        ("held down for {:.0f} ms by heat", record.thermal_violation_ms),
     )
+    return _joined(*(text.format(value) for text, value in known if value))
 
 
 def _source(record: Record) -> str:

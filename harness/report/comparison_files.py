@@ -1,5 +1,5 @@
-"""A comparison for other programs and for pages: Markdown, CSV with a row for each verdict, JSON with everything.
-JUnit XML is for build servers that draw it: a suite for each two runs, a case for each candidate.
+"""A comparison for other programs and for pages: Markdown, CSV with a row for each verdict, JSON with everything, and
+JUnit XML for build servers that draw it, with a suite for each two runs and a case for each candidate.
 
 The keys and columns are documented in docs/compare.md and change only together with `COMPARISON_VERSION`.
 """
@@ -10,20 +10,19 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from harness.model.files.text_files import shown
 from harness.report import terminal
 from harness.report.comparison_tables import (
-    across_block, across_remarks, change_text, device_texts, difference_text, figure_blocks, figure_remarks,
-    figures_json, letter, name_text, pair_columns, pair_remarks, refusal_texts, standing, unmatched_texts,
+    across_blocks, across_remarks, change_text, device_texts, difference_text, figure_blocks, figure_remarks,
+    figures_json, letter, pair_columns, pair_remarks, refusal_texts, standing, unmatched_texts,
 )
 from harness.report.next_step import then_compare
 from harness.report.table import Column
 from harness.results.across_devices import CLOCKS, Figure, rows_with_baseline
-from harness.results.changes import NOT_IN_BOTH, Change
+from harness.results.changes import NOT_IN_BOTH
 from harness.results.comparison import Compared, Tripped
 from harness.results.joined_runs import Case
 from harness.results.record import Record
@@ -42,33 +41,26 @@ def as_json(compared: Compared, show: Sequence[Figure] = ()) -> str:
              "device_kind": run.device_kind, "uuid": run.records[0].uuid, "rows": len(run.records)}
             for number, run in enumerate(compared.joined.runs)
         ],
-        "notes": list(compared.notes),
-        "unmatched": unmatched_texts(compared),
+        "notes": list(compared.notes), "unmatched": unmatched_texts(compared),
         "differences": [
             {"name": each.name, "group": each.group,
              "values": {letter(number): value for number, value in enumerate(each.values)}}
             for each in compared.joined.differences
         ],
-        "refused": refusal_texts(compared),
-        "changes": list(change_rows(compared)),
+        "refused": refusal_texts(compared), "changes": list(change_rows(compared)),
         "means": [
             {**_question(pair.case), "reference": letter(pair.reference), "run": letter(pair.run),
              "candidates": pair.mean_of, **_ratio("change", pair.mean)}
             for pair in compared.pairs if pair.mean is not None
         ],
         "devices": [
-            {
-                **_question(each.case), "runs": [letter(run) for run in each.runs], "shared": list(each.shared),
-                "rows": [
-                    {"candidate": row.name, "runs": {
-                        letter(run): _standing(row.records[run], each.places[run].get(row.name)) for run in each.runs
-                    }}
-                    for row in each.rows
-                ],
-                "means": {letter(run): _ratio("speedup", mean) for run, mean in each.means.items()},
-                "means_over_first": {letter(run): _ratio("ratio", mean) for run, mean in each.against.items()},
-                **(figures_json(each, show) if show else {}),
-            }
+            {**_question(each.case), "runs": [letter(run) for run in each.runs], "shared": list(each.shared),
+             "rows": [{"candidate": row.name, "runs": {
+                 letter(run): _standing(row.records[run], each.places[run].get(row.name)) for run in each.runs
+             }} for row in each.rows],
+             "means": {letter(run): _ratio("speedup", mean) for run, mean in each.means.items()},
+             "means_over_first": {letter(run): _ratio("ratio", mean) for run, mean in each.against.items()},
+             **(figures_json(each, show) if show else {})}
             for each in compared.across
         ],
     })
@@ -80,10 +72,10 @@ def as_csv(compared: Compared, show: Sequence[Figure] = ()) -> str:
     for each in compared.across:
         for row in rows_with_baseline(each) if show else each.rows:
             for run in each.runs:
-                figures = standing(row.records[run], show) if show else {}
-                rows.append({**_question(each.case), "candidate": row.name, "run": letter(run),
-                             "csv": shown(compared.joined.runs[run].path),
-                             **_standing(row.records[run], each.places[run].get(row.name)), **figures})
+                csv_path, place = shown(compared.joined.runs[run].path), each.places[run].get(row.name)
+                rows.append({**_question(each.case), "candidate": row.name, "run": letter(run), "csv": csv_path,
+                             **_standing(row.records[run], place),
+                             **(standing(row.records[run], show) if show else {})})
     stream = io.StringIO()
     further = [*(figure.column for figure in show), *CLOCKS] if show else []
     names = list(dict.fromkeys([*CHANGE_COLUMNS, "percent_of_sol", "place", *further]))
@@ -110,15 +102,16 @@ def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
             if change.reason == NOT_IN_BOTH:
                 continue
             before, now = row.records[pair.reference], row.records[pair.run]
+            is_open = change.verdict == "UNSURE" and now.role == "candidate"
             yield {
                 **question, "candidate": row.name, "role": now.role, "reference": old, "run": new,
-                "csv": csvs[pair.run],
-                "verdict": change.verdict or None, "reason": change.reason, **_ratio("change", change.ratio),
-                "margin": change.margin, "margin_from": change.margin_from if change.margin else None,
+                "csv": csvs[pair.run], "verdict": change.verdict or None, "reason": change.reason,
+                **_ratio("change", change.ratio), "margin": change.margin,
+                "margin_from": change.margin_from if change.margin else None,
                 "basis": change.basis if change.ratio else None, "time_ratio": change.time_ratio,
                 "drift": change.drift, "status_before": before.status.value, "status": now.status.value,
                 "speedup_before": before.speedup, "speedup": now.speedup, "speedup_lo": now.speedup_lo,
-                "speedup_hi": now.speedup_hi, "next": _next(now, change, reference),
+                "speedup_hi": now.speedup_hi, "next": then_compare([now], reference) if is_open else None,
             }
 
 
@@ -143,40 +136,27 @@ def as_markdown(compared: Compared, show: Sequence[Figure] = ()) -> str:
             lines += [*_table(pair_columns(compared, pair)), ""]
             lines += [f"- {_plain(text)}" for text in pair_remarks(compared, pair)]
         for each in across:
-            if show:
-                columns = [column for block in figure_blocks(compared, each, show) for column in block]
-                remarks = figure_remarks(compared, each, show)
-            else:
-                columns = [Column("candidate", "left", [name_text(compared, row) for row in each.rows])]
-                columns += [column for run in each.runs for column in across_block(compared, each, run)]
-                remarks = across_remarks(compared, each)
+            blocks = figure_blocks(compared, each, show) if show else across_blocks(compared, each)
+            remarks = figure_remarks(compared, each, show) if show else across_remarks(compared, each)
+            columns = [column for block in blocks for column in block]
             lines += ["", *_table(columns), "", *(f"- {_plain(text)}" for text in remarks)]
     return "\n".join(lines)
 
 
-def _next(now: Record, change: Change, reference: Path) -> str | None:
-    if change.verdict != "UNSURE" or now.role != "candidate":
-        return None
-    return then_compare([now], reference)
-
-
 def _question(case: Case) -> dict[str, str]:
-    return {"problem": case.problem, "sizes": case.sizes, "dtype": case.dtype, "mode": case.mode}
+    return {name: getattr(case, name) for name in ("problem", "sizes", "dtype", "mode")}
 
 
 def _ratio(name: str, interval: Interval | None) -> dict[str, float | None]:
-    if interval is None:
-        return {name: None, f"{name}_lo": None, f"{name}_hi": None}
-    return {name: interval.estimate, f"{name}_lo": interval.lo, f"{name}_hi": interval.hi}
+    figures = (None, None, None) if interval is None else (interval.estimate, interval.lo, interval.hi)
+    return dict(zip((name, f"{name}_lo", f"{name}_hi"), figures))
 
 
 def _standing(record: Record | None, place: int | None) -> dict[str, Any]:
     if record is None:
         return {"status": None}
-    return {
-        "status": record.status.value, "speedup": record.speedup, "speedup_lo": record.speedup_lo,
-        "speedup_hi": record.speedup_hi, "percent_of_sol": record.percent_of_sol, "place": place,
-    }
+    figures = {name: getattr(record, name) for name in ("speedup", "speedup_lo", "speedup_hi", "percent_of_sol")}
+    return {"status": record.status.value, **figures, "place": place}
 
 
 def _table(columns: list[Column]) -> list[str]:
@@ -209,22 +189,19 @@ def as_junit(compared: Compared, stopped: Sequence[Tripped], *, gated: bool) -> 
             suites.append((each.case, each.run, title, [(each.name, "", each.reason)]))
     for case, run, title, cells in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=_xml(title), tests=str(len(cells)))
-        failures = skipped = 0
         for name, verdict, words in cells:
             test = ElementTree.SubElement(suite, "testcase", classname=_xml(case.problem), name=_xml(name))
             reason = reasons.get((id(case), run, name))
             if reason is None and not gated and verdict in ("SLOWER", "LOST"):
                 reason = f"{verdict}: {words}"
             if reason is not None:
-                failures += 1
                 ElementTree.SubElement(test, "failure", message=_xml(reason))
             elif verdict == "UNSURE":
-                skipped += 1
                 ElementTree.SubElement(test, "skipped", message=_xml(f"UNSURE: {words}"))
             else:
                 ElementTree.SubElement(test, "system-out").text = _xml(f"{verdict} {words}".strip())
-        suite.set("failures", str(failures))
-        suite.set("skipped", str(skipped))
+        suite.set("failures", str(len(suite.findall("testcase/failure"))))
+        suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 

@@ -1,13 +1,10 @@
 """What a comparison shows, on a terminal and on a page alike: the names of runs, what did not match, and the columns
-and sentences of its tables.
-
-First one run against an earlier one of the same device, then devices beside each other, then their absolute figures
-(`--show`).
+and sentences of its tables: runs on one device, devices beside each other, their figures (`--show`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from harness.model.paths import PROGRAM
@@ -83,7 +80,10 @@ def difference_text(difference: Difference) -> str:
     holders: dict[str, list[str]] = {}
     for run, value in enumerate(difference.values):
         holders.setdefault("not recorded" if value is None else value, []).append(letter(run))
-    shown_values = [f"{_letters(who)}: {text}" for text, who in list(holders.items())[:_MOST_RUNS]]
+    shown_values = []
+    for text, who in list(holders.items())[:_MOST_RUNS]:
+        few = ", ".join(who) if len(who) <= _MOST_RUNS else f"{', '.join(who[:3])} … {who[-1]} ({len(who)} runs)"
+        shown_values.append(f"{few}: {text}")
     more = [f"and {len(holders) - _MOST_RUNS} other values"] if len(holders) > _MOST_RUNS else []
     return f"{difference.group}: {difference.name}: " + "; ".join(shown_values + more)
 
@@ -98,10 +98,6 @@ def name_text(compared: Compared, row: Row) -> str:
     return name
 
 
-def _letters(who: Sequence[str]) -> str:
-    return ", ".join(who) if len(who) <= _MOST_RUNS else f"{', '.join(who[:3])} … {who[-1]} ({len(who)} runs)"
-
-
 def _unmatched(case: Case) -> list[str]:
     if len(case.runs) == 1:
         names = [each.name for each in case.unmatched] or ["its baseline"]
@@ -109,10 +105,9 @@ def _unmatched(case: Case) -> list[str]:
     texts = []
     for each in case.unmatched:
         if each.edited:
-            versions = [f"{letter(run)} has {(record.source_hash or '?')[:8]}, {result_text(record)}"
-                        for run, record in each.found]
-            texts.append(f"{each.name}: its source was edited, so it is not joined (--by name joins it): "
-                         + "; ".join(versions))
+            versions = "; ".join(f"{letter(run)} has {(record.source_hash or '?')[:8]}, {result_text(record)}"
+                                 for run, record in each.found)
+            texts.append(f"{each.name}: its source was edited, so it is not joined (--by name joins it): {versions}")
         else:
             texts += [f"{each.name}: only in {letter(run)} ({result_text(record)})" for run, record in each.found]
     return texts
@@ -132,8 +127,8 @@ def percent_change(ratio: float, lo: float | None = None, hi: float | None = Non
 
     if lo is None or hi is None:
         return f"{text(100 * (ratio - 1))} %"
-    outwards = 100 * (lo - 1) // step * step, -(-100 * (hi - 1) // step) * step
-    return f"{text(100 * (ratio - 1))} % [{text(outwards[0])}, {text(outwards[1])}]"
+    lower, upper = 100 * (lo - 1) // step * step, -(-100 * (hi - 1) // step) * step
+    return f"{text(100 * (ratio - 1))} % [{text(lower)}, {text(upper)}]"
 
 
 def time_text(change: Change) -> str:
@@ -152,18 +147,12 @@ def drift_text(pair: Pair) -> str | None:
         before, now = row.records[pair.reference], row.records[pair.run]
         if before is None or now is None:
             continue
-        moved = []
-        for name, unit, words in (
-            ("canary_gbps", "GB/s", "copy bandwidth"), ("canary_tflops", "TFLOP/s", "multiply-add rate"),
-        ):
-            a, b = getattr(before, name), getattr(now, name)
-            if a and b and abs(b / a - 1) > DRIFT:
-                moved.append(f"{words} {terminal.number_text(a)} → {terminal.number_text(b)} {unit} "
-                             f"({percent_change(b / a)})")
-        if moved:
-            return (f"the machine drifted between {letter(pair.reference)} and {letter(pair.run)}: {'; '.join(moved)}. "
-                    "Speedups are free of that, for the baseline drifted with them")
-        return None
+        rates = (("copy bandwidth", before.canary_gbps, now.canary_gbps, "GB/s"),
+                 ("multiply-add rate", before.canary_tflops, now.canary_tflops, "TFLOP/s"))
+        moved = [f"{words} {terminal.number_text(a)} → {terminal.number_text(b)} {unit} ({percent_change(b / a)})"
+                 for words, a, b, unit in rates if a and b and abs(b / a - 1) > DRIFT]
+        return (f"the machine drifted between {letter(pair.reference)} and {letter(pair.run)}: {'; '.join(moved)}. "
+                "Speedups are free of that, for the baseline drifted with them") if moved else None
     return None
 
 
@@ -172,17 +161,15 @@ def pair_columns(compared: Compared, pair: Pair, color: bool = False) -> list[Co
     old, new = letter(pair.reference), letter(pair.run)
     rows = [(row, change) for row, change in pair.changes if change.reason != NOT_IN_BOTH]
     by_time = any(change.basis == "time" for _, change in rows)
-    columns = [
-        Column("candidate", "left", [name_text(compared, row) for row, _ in rows]),
-        Column(f"speedup in {old}", "left", [result_text(row.records[pair.reference]) for row, _ in rows]),
-        Column(f"in {new}", "left", [result_text(row.records[pair.run]) for row, _ in rows]),
-        Column("change of time" if by_time else "change", "left", [change_text(change) for _, change in rows]),
-        Column("verdict", "left", [terminal.paint(each.verdict, _STYLES.get(each.verdict, "dim"), color)
-                                   for _, each in rows]),
-        Column("why", "left", [change.reason for _, change in rows]),
-        Column("raw time", "left", [time_text(change) for _, change in rows]),
-    ]
-    return [each for each in columns if any(each.cells)]
+    cells = {
+        "candidate": [name_text(compared, row) for row, _ in rows],
+        f"speedup in {old}": [result_text(row.records[pair.reference]) for row, _ in rows],
+        f"in {new}": [result_text(row.records[pair.run]) for row, _ in rows],
+        "change of time" if by_time else "change": [change_text(change) for _, change in rows],
+        "verdict": [terminal.paint(each.verdict, _STYLES.get(each.verdict, "dim"), color) for _, each in rows],
+        "why": [change.reason for _, change in rows], "raw time": [time_text(change) for _, change in rows],
+    }
+    return [Column(title, "left", texts) for title, texts in cells.items() if any(texts)]
 
 
 def pair_remarks(compared: Compared, pair: Pair) -> list[str]:
@@ -215,24 +202,24 @@ def pair_remarks(compared: Compared, pair: Pair) -> list[str]:
     return remarks
 
 
-def across_tables(compared: Compared, across: AcrossDevices, width: int | None) -> list[str]:
-    """The tables as lines: as many devices beside each other as fit, at least one."""
-    names = Column("candidate", "left", [name_text(compared, row) for row in across.rows])
-    return block_lines(names, [across_block(compared, across, run) for run in across.runs], width)
-
-
-def block_lines(names: Column, blocks: Sequence[list[Column]], width: int | None) -> list[str]:
-    """Return tables as lines: as many blocks beside each other as fit, at least one, each table with the names."""
+def block_lines(blocks: Sequence[list[Column]], width: int | None) -> list[str]:
+    """Return tables as lines: as many blocks beside each other as fit, at least one, the first block in each table."""
     groups: list[list[Column]] = []
-    for block in blocks:
+    for block in blocks[1:]:
         if groups and (width is None or table_width([*groups[-1], *block]) <= width):
             groups[-1] += block
         else:
-            groups.append([names, *block])
+            groups.append([*blocks[0], *block])
     return [line for group in groups for line in [*table_text(group).splitlines(), ""]]
 
 
-def across_block(compared: Compared, across: AcrossDevices, run: int) -> list[Column]:
+def across_blocks(compared: Compared, across: AcrossDevices) -> list[list[Column]]:
+    """Return the names, then the columns of each device."""
+    names = [Column("candidate", "left", [name_text(compared, row) for row in across.rows])]
+    return [names, *(_across_block(compared, across, run) for run in across.runs)]
+
+
+def _across_block(compared: Compared, across: AcrossDevices, run: int) -> list[Column]:
     """The columns of one device: speedup over its own baseline, % of its own speed of light, place."""
     records = [row.records[run] for row in across.rows]
     baselines = sorted({record.baseline for record in records if record is not None and record.baseline})
@@ -244,10 +231,11 @@ def across_block(compared: Compared, across: AcrossDevices, run: int) -> list[Co
         place, before = across.places[run].get(row.name), first.get(row.name)
         moved = "" if place is None or place == before else f" ({before - place:+d})".replace("-", "−")
         places.append("" if place is None else f"{place}{moved}")
+    results = ["" if each is None else result_text(each) for each in records]
+    ok = [each if each is not None and each.status is Status.OK else None for each in records]
+    shares = [terminal.percent_text(each and each.percent_of_sol) for each in ok]
     columns = [
-        Column(f"{letter(run)}: {device}\n{over}", "left", ["" if each is None else result_text(each)
-                                                            for each in records]),
-        Column("\n% SOL", "right", [_sol_cell(each) for each in records]),
+        Column(f"{letter(run)}: {device}\n{over}", "left", results), Column("\n% SOL", "right", shares),
         Column("\nplace", "left", places),
     ]
     return [each for each in columns if not each.title.startswith("\n") or any(each.cells)]
@@ -257,17 +245,15 @@ def across_remarks(compared: Compared, across: AcrossDevices) -> list[str]:
     """Below the table of devices: geometric means, who changed places, why a row has no speedup."""
     remarks = []
     if across.means and len(across.shared) > 1:
-        phrases = [f"{letter(run)} {terminal.ratio_text(mean.estimate, mean.lo, mean.hi)}"
-                   for run, mean in across.means.items()]
-        over = [f"{letter(run)} over {letter(across.runs[0])} {terminal.ratio_text(each.estimate, each.lo, each.hi)}"
-                for run, each in across.against.items()]
+        first = letter(across.runs[0])
+        phrases = [f"{letter(run)} {terminal.interval_text(mean)}" for run, mean in across.means.items()]
+        over = [f"{letter(run)} over {first} {terminal.interval_text(each)}" for run, each in across.against.items()]
         remarks.append(f"geometric mean speedup over the {len(across.shared)} candidates that all have: "
                        f"{', '.join(phrases)}; {', '.join(over)}")
     if across.shared:
-        moved = across.moved
         phrases = [f"{name} ({', '.join(f'{across.places[run][name]} in {letter(run)}' for run in across.runs)})"
-                   for name in moved]
-        remarks.append(f"places among those: {'; '.join(phrases)}" if moved else "places among those: the same on all")
+                   for name in across.moved]
+        remarks.append(f"places among those: {'; '.join(phrases) or 'the same on all'}")
     return remarks + failed_remarks(across)
 
 
@@ -283,16 +269,6 @@ def failed_remarks(across: AcrossDevices) -> list[str]:
                 where.setdefault(f"{record.status.value}: {words}", []).append(letter(run))
         remarks += [f"{row.name} in {listed(runs)}: {why}" for why, runs in where.items()]
     return remarks
-
-
-def _sol_cell(record: Record | None) -> str:
-    return terminal.percent_text(record.percent_of_sol) if record and record.status is Status.OK else ""
-
-
-def figure_tables(compared: Compared, across: AcrossDevices, show: Sequence[Figure], width: int | None) -> list[str]:
-    """Return the tables as lines, broken between devices where they are too wide."""
-    names, *blocks = figure_blocks(compared, across, show)
-    return block_lines(names[0], blocks, width)
 
 
 def figure_blocks(compared: Compared, across: AcrossDevices, show: Sequence[Figure]) -> list[list[Column]]:
@@ -314,13 +290,10 @@ def figure_blocks(compared: Compared, across: AcrossDevices, show: Sequence[Figu
             columns.append(Column("\nSM MHz", "right", ["" if each is None else f"{each:,.0f}" for each in clocks]))
         blocks.append(columns)
     for one, other in combinations(runs, 2):
-        pair = f"{letter(other)}/{letter(one)}"
-        blocks.append([
-            Column(f"{'' if place else pair}\n{figure.title}", "right", [
-                terminal.ratio_text(ratio_of(figure, row.records[one], row.records[other])) for row in rows
-            ])
-            for place, figure in enumerate(show)
-        ])
+        titles = [f"{letter(other)}/{letter(one)}", *[""] * (len(show) - 1)]
+        blocks.append([Column(f"{title}\n{figure.title}", "right", [
+            terminal.ratio_text(ratio_of(figure, row.records[one], row.records[other])) for row in rows
+        ]) for title, figure in zip(titles, show)])
     return blocks
 
 
@@ -342,29 +315,21 @@ def figure_remarks(compared: Compared, across: AcrossDevices, show: Sequence[Fig
         row.records[one] and row.records[other] and not is_same_source(row.records[one], row.records[other])
         for one, other in combinations(across.runs, 2)
     )]
-    if edited:
-        remarks.append(f"{listed(edited)}: no ratio where two devices ran different sources")
+    remarks += [f"{listed(edited)}: no ratio where two devices ran different sources"] if edited else []
     return remarks + failed_remarks(across)
 
 
 def figures_json(across: AcrossDevices, show: Sequence[Figure]) -> dict[str, object]:
     """Return the same figures under stable keys, in the units of the records' columns."""
-    return {
-        "show": [figure.name for figure in show],
-        "figures": [
-            {
-                "candidate": row.name,
-                "runs": {letter(run): standing(row.records[run], show) for run in across.runs},
-                "ratios": {
-                    f"{letter(other)}/{letter(one)}": {
-                        figure.name: ratio_of(figure, row.records[one], row.records[other]) for figure in show
-                    }
-                    for one, other in combinations(across.runs, 2)
-                },
-            }
-            for row in rows_with_baseline(across)
-        ],
-    }
+    figures = [
+        {"candidate": row.name, "runs": {letter(run): standing(row.records[run], show) for run in across.runs},
+         "ratios": {
+             f"{letter(other)}/{letter(one)}": {
+                 figure.name: ratio_of(figure, row.records[one], row.records[other]) for figure in show
+             } for one, other in combinations(across.runs, 2)
+         }} for row in rows_with_baseline(across)
+    ]
+    return {"show": [figure.name for figure in show], "figures": figures}
 
 
 def standing(record: Record | None, show: Sequence[Figure]) -> dict[str, float | None]:
@@ -374,7 +339,7 @@ def standing(record: Record | None, show: Sequence[Figure]) -> dict[str, float |
 
 
 def _cells(figure: Figure, rows: Sequence[Row], runs: Sequence[int]) -> tuple[str, list[str]]:
-    """Return a title, and the cells of all devices one device after the other, in one unit and with the same decimals."""
+    """Return a title, and the cells of one device after the other, in one unit and with the same decimals."""
     values = [value_of(record, figure) for run in runs for record in _of(rows, run)]
     if figure.name == "time":
         unit, texts = terminal.time_column(values)
@@ -383,28 +348,25 @@ def _cells(figure: Figure, rows: Sequence[Row], runs: Sequence[int]) -> tuple[st
         smallest = min((each for each in values if each), default=1.0)
         unit, scale = next((each for each in _JOULES if smallest >= 0.2 * each[1]), _JOULES[-1])
         return f"energy ({unit})", terminal.number_column([each and each / scale for each in values], digits=4)
-    as_text: Callable[[float | None], str] = terminal.percent_text
-    return figure.title, list(map(as_text, values)) if figure.name == "sol" else terminal.number_column(values)
+    texts = [terminal.percent_text(each) for each in values] if figure.name == "sol" else terminal.number_column(values)
+    return figure.title, texts
 
 
 def _missing(across: AcrossDevices, rows: Sequence[Row], figure: Figure) -> list[str]:
     """Return one sentence where an ok row lacks the figure, with what brings it."""
-    lacking = [
-        run for run in across.runs for record in _of(rows, run)
-        if record is not None and record.status is Status.OK and value_of(record, figure) is None
-    ]
+    lacking = [letter(run) for run in across.runs for record in _of(rows, run)
+               if record is not None and record.status is Status.OK and value_of(record, figure) is None]
     if not lacking:
         return []
-    where = listed([letter(run) for run in dict.fromkeys(lacking)])
-    how = figure.needs
-    if figure.name == "energy":
-        how = f"{how}: {PROGRAM} problems/{across.case.problem}.yaml --energy"
+    where = listed(list(dict.fromkeys(lacking)))
+    command = f": {PROGRAM} problems/{across.case.problem}.yaml --energy" if figure.name == "energy" else ""
+    how = f"{figure.needs}{command}"
     return [f"{figure.title}: {len(lacking)} ok rows of {where} lack it; {how}"]
 
 
 def _span(records: Sequence[Record], column: str) -> str:
-    values = [value for record in records if (value := getattr(record, column))]
-    lo, hi = (f"{value:,.0f}" for value in (min(values), max(values)))
+    values = list(filter(None, (getattr(record, column) for record in records)))
+    lo, hi = f"{min(values):,.0f}", f"{max(values):,.0f}"
     return lo if lo == hi else f"{lo} to {hi}"
 
 

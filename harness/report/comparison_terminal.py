@@ -1,7 +1,5 @@
 """Draws a comparison for a terminal: what did not match and what differs, then for each problem the runs on one device
 against the first of them, and the devices beside each other.
-
-A table of devices that is too wide is broken between devices, never inside one.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from harness.model.files.text_files import shown
 from harness.report import terminal
 from harness.report.comparison_tables import (
-    across_remarks, across_tables, device_texts, difference_text, figure_remarks, figure_tables, letter, pair_columns,
-    pair_remarks, refusal_texts, unmatched_texts,
+    across_blocks, across_remarks, block_lines, device_texts, difference_text, figure_blocks, figure_remarks, letter,
+    pair_columns, pair_remarks, refusal_texts, unmatched_texts,
 )
 from harness.report.table import fitted, table_text
 from harness.results.across_devices import Figure, rows_with_baseline
@@ -25,9 +23,7 @@ _MOST_RUNS = 12  # listed one by one
 _MOST_PAIRS = 3  # of one device, drawn in full; of more only the last
 
 
-def render(
-    compared: Compared, *, width: int | None = 140, color: bool = False, show: Sequence[Figure] = ()
-) -> str:
+def render(compared: Compared, *, width: int | None = 140, color: bool = False, show: Sequence[Figure] = ()) -> str:
     """The comparison as text, without a newline at its end; devices stand beside each other by what is to `show`."""
     lines = _run_lines(compared)
     lines += _section("Noted", compared.notes, width)
@@ -75,18 +71,16 @@ def _of_one_device(compared: Compared, case: Case, width: int | None, color: boo
     lines: list[str] = []
     for pairs in by_reference.values():
         if len(pairs) > _MOST_PAIRS:
-            lines += _history(compared, pairs[:-1], width)
-            pairs = pairs[-1:]
-        for pair in pairs:
-            lines += _pair_lines(compared, pair, width, color)
+            *earlier, last = pairs
+            lines += _history(compared, earlier, width)
+            pairs = [last]
+        lines += [line for pair in pairs for line in _pair_lines(compared, pair, width, color)]
     return lines
 
 
 def _pair_lines(compared: Compared, pair: Pair, width: int | None, color: bool) -> list[str]:
     old, new = letter(pair.reference), letter(pair.run)
-    columns, _ = fitted(
-        pair_columns(compared, pair, color), width, ["raw time", f"speedup in {old}", f"in {new}"]
-    )
+    columns, _ = fitted(pair_columns(compared, pair, color), width, ["raw time", f"speedup in {old}", f"in {new}"])
     title = f"  {new} against {old}, both on {compared.joined.runs[pair.run].device_name}"
     lines = ["", title, "", *table_text(columns).splitlines(), ""]
     return lines + [line for text in pair_remarks(compared, pair) for line in terminal.indented(text, width)]
@@ -107,13 +101,13 @@ def _history(compared: Compared, pairs: Sequence[Pair], width: int | None) -> li
 
 
 def _of_several(compared: Compared, case: Case, width: int | None, show: Sequence[Figure]) -> list[str]:
-    comparisons = [each for each in compared.across if each.case is case and len(each.runs) > 1]
     lines: list[str] = []
-    for across in comparisons:
+    for across in (each for each in compared.across if each.case is case and len(each.runs) > 1):
         if show and rows_with_baseline(across):
-            tables, remarks = figure_tables(compared, across, show, width), figure_remarks(compared, across, show)
+            tables = block_lines(figure_blocks(compared, across, show), width)
+            remarks = figure_remarks(compared, across, show)
         elif across.rows:
-            tables, remarks = across_tables(compared, across, width), across_remarks(compared, across)
+            tables, remarks = block_lines(across_blocks(compared, across), width), across_remarks(compared, across)
         else:
             tables, remarks = ["  no candidate's source is in two of these runs", ""], []
         lines += ["", *tables, *(line for text in remarks for line in terminal.indented(text, width))]

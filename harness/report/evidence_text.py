@@ -13,8 +13,7 @@ from harness.report.table import Column, table_text
 
 def evidence_lines(evidence: Evidence) -> list[str]:
     """The evidence as lines, to stand below a verdict."""
-    lines = [launch_sentence(evidence.recipe)]
-    mistakes = evidence.mistakes
+    lines, mistakes = [launch_sentence(evidence.recipe)], evidence.mistakes
     if mistakes is None:
         return lines
     lines += [*where_sentences(mistakes), "", *elements_table(mistakes)]
@@ -25,10 +24,8 @@ def launch_sentence(recipe: Recipe) -> str:
     """`found in a launch at M=31, inputs of the family signs`."""
     sizes = sizes_text(recipe.sizes) or "the reference's own sizes"
     inputs = "inputs as given" if recipe.family == "as given" else f"inputs of the family {recipe.family}"
-    place = "a single launch"
-    if recipe.queued > 1:
-        place = f"launch {len(recipe.before) + 1} of {recipe.queued} queued together"
-    return f"Found in {place}, at {sizes}, {inputs}."
+    queued = f"launch {len(recipe.before) + 1} of {recipe.queued} queued together"
+    return f"Found in {queued if recipe.queued > 1 else 'a single launch'}, at {sizes}, {inputs}."
 
 
 def where_sentences(mistakes: Mistakes) -> list[str]:
@@ -39,10 +36,8 @@ def where_sentences(mistakes: Mistakes) -> list[str]:
     percent = "" if how_many == "all" else f" ({share_text} %)"
     output = f"output {mistakes.output}, " if mistakes.output else ""
     shape = "×".join(map(str, mistakes.shape)) or "one number"
-    lines = [
-        f"Wrong: {how_many}{percent} elements of {output}{shape} {mistakes.dtype}, off by more than "
-        f"{terminal.units_text(mistakes.allowed_u)} u."
-    ]
+    off_by = f"off by more than {terminal.units_text(mistakes.allowed_u)} u"
+    lines = [f"Wrong: {how_many}{percent} elements of {output}{shape} {mistakes.dtype}, {off_by}."]
     patterns = [text for text in (_triangle(mistakes), *_axes(mistakes)) if text]
     return [*lines, f"Where: {'; '.join(patterns)}."] if patterns else lines
 
@@ -50,15 +45,12 @@ def where_sentences(mistakes: Mistakes) -> list[str]:
 def elements_table(mistakes: Mistakes) -> list[str]:
     """The first wrong elements in row-major order."""
     first = mistakes.first
-    columns = [
+    errors = [each.error_u if isinstance(each.error_u, str) else terminal.units_text(each.error_u) for each in first]
+    return table_text([
         Column("element", "left", [str(list(each.index)) for each in first]),
         Column("got", "right", [_value(each.got) for each in first]),
-        Column("expected", "right", [_value(each.expected) for each in first]),
-        Column("off by (u)", "right", [
-            each.error_u if isinstance(each.error_u, str) else terminal.units_text(each.error_u) for each in first
-        ]),
-    ]
-    return table_text(columns).splitlines()
+        Column("expected", "right", [_value(each.expected) for each in first]), Column("off by (u)", "right", errors),
+    ]).splitlines()
 
 
 def picture_lines(mistakes: Mistakes) -> list[str]:
@@ -85,23 +77,19 @@ def _triangle(mistakes: Mistakes) -> str | None:
     all_on = batches * min(rows, columns)
     all_below = batches * sum(min(row, columns) for row in range(rows))
     all_above = batches * rows * columns - all_on - all_below
-    if on and not below and not above:
-        return "the diagonal alone" if on == all_on else "on the diagonal alone"
-    if above and not below and not on:
-        return "everything above the diagonal and nothing else" if above == all_above else "above the diagonal only"
-    if below and not above and not on:
-        return "everything below the diagonal and nothing else" if below == all_below else "below the diagonal only"
-    if on and above and not below:
-        return "on and above the diagonal only"
-    return "on and below the diagonal only" if on and below and not above else None
+    everything = "everything {} the diagonal and nothing else"
+    return {  # by whether any is wrong below, on and above it
+        (False, True, False): "the diagonal alone" if on == all_on else "on the diagonal alone",
+        (False, False, True): everything.format("above") if above == all_above else "above the diagonal only",
+        (True, False, False): everything.format("below") if below == all_below else "below the diagonal only",
+        (False, True, True): "on and above the diagonal only", (True, True, False): "on and below the diagonal only",
+    }.get((bool(below), bool(on), bool(above)))
 
 
 def _axes(mistakes: Mistakes) -> list[str | None]:
-    is_row = mistakes.rows.size == 1
-    return [
-        _along(mistakes.batches, "batch", "batches"), _along(mistakes.rows, "row", "rows"),
-        _along(mistakes.columns, "element" if is_row else "column", "elements" if is_row else "columns"),
-    ]
+    column = "element" if mistakes.rows.size == 1 else "column"
+    return [_along(mistakes.batches, "batch", "batches"), _along(mistakes.rows, "row", "rows"),
+            _along(mistakes.columns, column, f"{column}s")]
 
 
 def _along(spread: Spread, one: str, many: str) -> str | None:

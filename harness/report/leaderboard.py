@@ -1,7 +1,6 @@
 """The leaderboard: the table of all records of a run; the lines below it are `remarks`'.
 
-Pure: it takes records and returns text. A cell is empty where nothing was measured, and a time is shown only
-for a row whose outputs were right. Which records are ranked is decided by `results.ranking`.
+A cell is empty where nothing was measured, and a time is shown only for a row whose outputs were right.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from harness.results.record import Record
 
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
 _LONGEST_NAME = 32
-_DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by", "over eager")  # what a narrow terminal loses, in order
+_DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by", "over eager")  # by a narrow terminal, in order
 
 
 def render(
-    records: Iterable[Record], *, width: int | None = None, color: bool = False,
-    command: str | None = None, records_path: object = None,
+    records: Iterable[Record], *, width: int | None = None, color: bool = False, command: str | None = None,
+    records_path: object = None,
 ) -> str:
     """The leaderboard as text, without a newline at its end.
 
-    Columns of lesser weight are left out to fit the terminal's `width` (None: all are shown). `command` is what the user
-    typed to run the problem, and `records_path` the CSV, for the line that says what to type next.
+    Columns of lesser weight are left out to fit the terminal's `width` (None: all are shown). `command` is what the
+    user typed to run the problem, and `records_path` the CSV, for the line that says what to type next.
     """
     groups = grouped(records)
     if not groups:
@@ -42,9 +41,8 @@ def render(
 def render_row(
     records: Iterable[Record], candidate: str, *, width: int | None = None, color: bool = False
 ) -> tuple[str, str]:
-    """The titles over the leaderboard of `records`, and the line of `candidate` in it, its remarks below.
-
-    The columns are as wide as in that table, so that lines come to stand below each other as long as the titles stay.
+    """The titles over the leaderboard of `records`, and the line of `candidate` in it, its remarks below. The columns
+    are as wide as in that table, so that lines come to stand below each other as long as the titles stay.
     """
     group = next(group for group in grouped(records) if any(each.candidate == candidate for each in group))
     columns, _ = fitted(_columns(group, color), width, _DROPPED_FIRST)
@@ -61,17 +59,14 @@ def _block(group: list[Record], width: int | None, color: bool) -> str:
     lines += [paint(line, "dim", color) for line in terminal.indented(_legend(group), width)]
     if left_out:
         lines.append(paint(f"  left out to fit {width} columns: {listed(left_out)}", "dim", color))
-    remarks = remarks_on(group)
-    if remarks:
-        lines += ["", *(line for remark in remarks for line in terminal.indented(remark, width))]
+    remarks = [line for remark in remarks_on(group) for line in terminal.indented(remark, width)]
+    lines += ["", *remarks] if remarks else []
     return "\n".join(lines)
 
 
 def title_of(record: Record) -> str:
     """`tril_matmul · M=4096 · float32 · NVIDIA H200 · 2026-05-01 12:30 UTC`."""
-    device = record.device_name or ""
-    if record.on_cpu:
-        device = f"{device} (device=cpu)".strip()
+    device = f"{record.device_name or ''}{' (device=cpu)' if record.on_cpu else ''}".strip()
     mode = record.mode if record.mode not in (None, "forward") else ""
     parts = (record.problem, record.sizes, record.dtype, mode, device, terminal.date_text(record.utc))
     return " · ".join(part for part in parts if part)
@@ -87,10 +82,8 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
     def cells(cell: Callable[[Record], str]) -> list[str]:
         return ["" if record is None else cell(record) for record in timed]
 
-    def rates(name: str) -> list[str]:
-        return terminal.number_column([None if record is None else getattr(record, name) for record in timed])
-
     by_bytes = any(record.bound_by == "memory" for record in group)
+    rates = [record and getattr(record, "gbytes_s" if by_bytes else "tflops") for record in timed]
     columns = [
         Column("#", "right", [str(record.rank or "") for record in group]),
         Column("candidate", "left", [_name_cell(record, group, color) for record in group]),
@@ -98,7 +91,7 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
         Column(f"time ({unit})", "right", times),
         Column(over, "left", cells(lambda record: _speedup_cell(record, color, named=len(baselines) > 1))),
         Column("over eager", "right", cells(lambda record: terminal.ratio_text(record.eager_speedup))),
-        Column("GB/s" if by_bytes else "TFLOP/s", "right", rates("gbytes_s" if by_bytes else "tflops")),
+        Column("GB/s" if by_bytes else "TFLOP/s", "right", terminal.number_column(rates)),
         Column("% SOL", "right", cells(lambda record: terminal.percent_text(record.percent_of_sol))),
         Column("error (u)", "right", [terminal.units_text(record.err_max_u) for record in group]),
         Column("eager's", "right", [terminal.units_text(terminal.eager_error(record)) for record in group]),
@@ -111,13 +104,8 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
 def _name_cell(record: Record, group: list[Record], color: bool) -> str:
     name = terminal.shortened(terminal.one_line(record.candidate), _LONGEST_NAME)
     if record.uuid and sum(each.candidate == record.candidate and each.role == record.role for each in group) > 1:
-        name += f" on {_gpu(record)}"  # the control of each GPU
+        name += f" on {record.uuid.removeprefix('GPU-')[:4]}"  # the control of each GPU
     return paint(name, "bold", color and record.rank == 1)
-
-
-def _gpu(record: Record) -> str:
-    """The beginning of a GPU's UUID, as much as tells those of one machine apart."""
-    return (record.uuid or "").removeprefix("GPU-")[:4]
 
 
 def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
@@ -142,8 +130,8 @@ def _legend(group: list[Record]) -> str:
     parts = []
     if timed:
         call = "one call" if group[0].on_cpu else "GPU time of one cold call"
-        policy = timed[0].l2_policy
-        parts.append(f"time: {call}, mean of the middle half{f' (cache: {policy})' if policy else ''}")
+        policy = f" (cache: {timed[0].l2_policy})" if timed[0].l2_policy else ""
+        parts.append(f"time: {call}, mean of the middle half{policy}")
     with_interval = [record for record in timed if record.speedup_lo is not None]
     if with_interval and with_interval[0].confidence:
         own = [record for record in with_interval if record.role == "candidate"] or with_interval

@@ -1,6 +1,4 @@
-"""The command that would settle what a comparison could not: which run to make again, for longer, and what to
-compare it with.
-"""
+"""The command that would settle what a comparison could not: which run to make again, and what to compare it with."""
 
 from __future__ import annotations
 
@@ -30,10 +28,8 @@ def rerun(records: Sequence[Record]) -> str:
 
 @lru_cache(maxsize=None)
 def _plain(command: str | None, problem: str, device_kind: str | None, chosen: bool) -> str:
-    """The command of a run without its --config, and without what it chose unless `chosen`.
-
-    Runs that did not record theirs get the usual one. A folder for results that is not there, as of another machine, is
-    left out.
+    """The command of a run, the usual one where none was recorded, without its --config, what it chose unless `chosen`,
+    and a folder for results that is not there, as of another machine.
     """
     if not command:
         return f"{PROGRAM} problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
@@ -65,17 +61,11 @@ def settle(changes: Sequence[tuple[Record, Change]], reference: Path) -> list[st
 def then_compare(records: Sequence[Record], reference: Path) -> str:
     """`rerun`, and the comparison of what that leaves with the run in `reference`."""
     first = records[0]
-    return f"{rerun(records)} && {_compared_with(reference, first.command, first.problem, _slug(first))}"
+    device = (first.device_name or "unknown", first.device_kind or "cuda")
+    return f"{rerun(records)} && {_compared_with(reference, first.command, first.problem, *device)}"
 
 
 @lru_cache(maxsize=None)
-def _compared_with(reference: Path, command: str | None, problem: str, slug: str) -> str:
-    folder = f"{_out_of(command) or 'results'}/{problem}/{slug}"
+def _compared_with(reference: Path, command: str | None, problem: str, device_name: str, device_kind: str) -> str:
+    folder = f"{_out_of(command) or 'results'}/{problem}/{device_slug(device_name, device_kind)}"
     return f"{PROGRAM} compare {shlex.quote(shown(reference))} {shlex.quote(folder)}"
-
-
-def _slug(record: Record) -> str:
-    return _slug_of(record.device_name or "unknown", record.device_kind or "cuda")
-
-
-_slug_of = lru_cache(maxsize=None)(device_slug)

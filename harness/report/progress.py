@@ -1,24 +1,22 @@
 """What a run tells the person who waits for it: stages while it works, one line for each finished candidate.
 
-Everything goes to stderr, so that stdout holds the leaderboard alone. With a terminal the stages are live
-lines (rich), without one they are plain lines with the time of day before each, and `NullProgress` says nothing. Whoever
-speaks repeats after half a minute of silence what is being waited for.
+Everything goes to stderr, so that stdout holds the leaderboard alone. With a terminal the stages are live lines (rich),
+without one plain lines with the time of day before each. Half a minute of silence is broken by what is waited for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import time
 from datetime import datetime
-from types import TracebackType
 from typing import TextIO
 
 from harness.model.verdict import Status
 from harness.report import terminal
 from harness.results.record import Record
-
 
 SILENCE_S = 30.0
 
@@ -62,9 +60,7 @@ class Progress:
             self._breaker.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._is_over.set()
         if self._breaker is not None:
             self._breaker.join()
@@ -85,14 +81,13 @@ class Progress:
                 self._last_line_s = time.monotonic()
             elif time.monotonic() - self._last_line_s >= SILENCE_S:
                 doing = f": {self._doing}" if self._doing else ""
-                self._line(name_on(self._device, f"still at it after {time.monotonic() - self._since_s:.0f} s{doing}"), "dim")
+                text = f"still at it after {time.monotonic() - self._since_s:.0f} s{doing}"
+                self._line(name_on(self._device, text), "dim")
 
     def _line(self, text: str, style: str) -> None:
         self._last_line_s = time.monotonic()
-        try:
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe costs the line, not the run
             print(f"{datetime.now():%H:%M:%S.%f}"[:-5], text, file=self.stream, flush=True)
-        except (OSError, ValueError):  # a closed pipe costs the line, not the run
-            pass
 
 
 class NullProgress(Progress):
@@ -112,15 +107,12 @@ class LiveProgress(Progress):
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
-        from rich.progress import Progress as Bars
-        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         super().__init__(stream)
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        self._bars = Bars(
-            SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
-            console=self._console, transient=True,
-        )
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        self._bars = Bars(*columns, console=self._console, transient=True)
         self._at_work: dict[str, int] = {}
 
     def status(self, candidate: str, text: str) -> None:
@@ -145,18 +137,14 @@ class LiveProgress(Progress):
         self._bars.start()
         return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
         self._bars.stop()
 
     def _line(self, text: str, style: str) -> None:
         self._last_line_s = time.monotonic()
-        try:
+        with contextlib.suppress(OSError, ValueError):
             self._console.print(text, style=style, soft_wrap=True)
-        except (OSError, ValueError):
-            pass
 
 
 def name_on(device: str | None, text: str) -> str:
@@ -165,10 +153,9 @@ def name_on(device: str | None, text: str) -> str:
 
 
 def open_progress(stream: TextIO | None = None, *, silent: bool = False, device: str | None = None) -> Progress:
-    """The progress that fits the stream (stderr by default): live with a terminal, else plain, or silent.
+    """The progress that fits the stream (stderr by default): live with a terminal that is not dumb, plain, or silent.
 
-    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich); a
-    dumb terminal gets plain lines.
+    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich).
     """
     stream = stream or sys.stderr
     if silent:

@@ -18,8 +18,8 @@ from harness.results.ranking import shown_time, why_unranked
 from harness.results.record import Record
 
 _MOST_NAMED = 2  # rows by name that have the same note
-# What two times say of a speedup may lie outside its interval by so much, and within it be so many times the speedup. On
-# H200s it lay outside by 0.3 % at most, on a busy CPU by a factor of 4.
+# What two times say of a speedup may lie outside its interval by so much, and within it be so many times the speedup.
+# On H200s it lay outside by 0.3 % at most, on a busy CPU by a factor of 4.
 _OUTSIDE = 1.01
 _FAR_APART = 1.25
 _FAR_SLOWER = 100.0
@@ -31,15 +31,14 @@ def remarks_on(group: list[Record]) -> list[str]:
 
 
 def _on_all_rows(group: list[Record]) -> list[str]:
-    """The remarks on all rows; rows that did not run for one reason share a line, and so do those that are only compiled."""
+    """The remarks on all rows; rows that did not run for one reason share a line, and so do those only compiled."""
     remarks = []
     for record in group:
         alike = [each for each in group if _ending(each) == _ending(record)]
-        if record.status not in WANT_ANOTHER_DEVICE or len(alike) == 1:
-            remarks += remarks_on_row(record, group)
-            continue
-        own = [] if record is not alike[0] else [_shared_remark(alike)]
-        remarks += own + remarks_on_row(record, group)[1:]
+        lines = remarks_on_row(record, group)
+        if record.status in WANT_ANOTHER_DEVICE and len(alike) > 1:
+            lines[:1] = [_shared_remark(alike)] if record is alike[0] else []
+        remarks += lines
     return remarks
 
 
@@ -56,10 +55,8 @@ def _shared_remark(alike: list[Record]) -> str:
     whose = f"{len(alike)} rows" if len(alike) > _MOST_NAMED else names
     if first.status is Status.COMPILED:
         archs = sorted({each.arch for each in alike if each.arch})
-        return (
-            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them "
-            f"(registers: {PROGRAM} show {first.candidate})"
-        )
+        compiled = f"compiled{f' for {listed(archs)}' if archs else ''} without spills"
+        return f"{whose}: {compiled}; there is no GPU here to run them (registers: {PROGRAM} show {first.candidate})"
     return f"{whose}: {first.status.value}: {first.reason or 'no reason was recorded'}"
 
 
@@ -89,26 +86,22 @@ def _noted(line: str, record: Record, group: list[Record]) -> str | None:
     rows = [each for each in group if line in _notes_of(each)]
     if rows[0] is not record:
         return None
-    if len(rows) > _MOST_NAMED:
-        return f"{len(rows)} of {len(group)} rows"
-    return ", ".join(each.candidate for each in rows)
+    names = ", ".join(each.candidate for each in rows)
+    return f"{len(rows)} of {len(group)} rows" if len(rows) > _MOST_NAMED else names
 
 
 def _too_close(group: list[Record]) -> list[str]:
     """One line for each pair of neighbours in rank whose speedup intervals overlap."""
     ranked = [record for record in group if record.rank is not None]
     return [
-        f"{first.candidate} and {second.candidate}: ranks {first.rank} and {second.rank} are close, "
-        f"their intervals overlap"
-        for first, second in zip(ranked, ranked[1:])
-        if None not in (first.speedup_lo, second.speedup_hi) and second.speedup_hi >= first.speedup_lo
+        f"{one.candidate} and {other.candidate}: ranks {one.rank} and {other.rank} are close, their intervals overlap"
+        for one, other in zip(ranked, ranked[1:])
+        if None not in (one.speedup_lo, other.speedup_hi) and other.speedup_hi >= one.speedup_lo
     ]
 
 
 def times_at_odds(group: Sequence[Record]) -> list[str]:
-    """One line where eager's time over a row's, both from their own rows, is far from that row's speedup over eager: for the
-    worst of such rows.
-    """
+    """One line for the row whose speedup over eager is farthest from eager's time, in its own row, over its time."""
     eager_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
     apart = [_times_apart(each, eager_us.get(each.uuid) or 0.0) for each in group]
     many = sum(each > 0.0 for each in apart)
@@ -121,11 +114,12 @@ def times_at_odds(group: Sequence[Record]) -> list[str]:
     if abs(math.log(own_us / beside_us)) < farthest / 2:
         why = "its calls scatter within its rounds"
     others = f" (and {many - 1} more)" if many > 1 else ""
-    return [f"{worst.candidate}{others}: {terminal.ratio_text(own_us / worst.time_us)} eager by the times: {why}; go by the speedup"]
+    by_times = terminal.ratio_text(own_us / worst.time_us)
+    return [f"{worst.candidate}{others}: {by_times} eager by the times: {why}; go by the speedup"]
 
 
 def _times_apart(record: Record, own_us: float) -> float:
-    """How far, in logs, a row's time and eager's `own_us` are from its speedup over eager; 0 where they do not contradict it."""
+    """How far, in logs, a row's time and eager's `own_us` are from its speedup over eager; 0 where they agree."""
     beside_us, over_eager = _eager_us(record), speedup_over_eager(record)
     is_timed = min(own_us, beside_us, shown_time(record) or 0.0) > 0.0
     if not is_timed or over_eager is None or (record.role == "baseline" and record.candidate == "eager"):
@@ -141,8 +135,7 @@ def _times_apart(record: Record, own_us: float) -> float:
 
 def _eager_us(record: Record) -> float:
     """Eager's time in the rounds of that row; 0 where it is not known."""
-    over_eager = record.baseline_us if record.baseline == "eager" else None
-    return record.eager_us or over_eager or 0.0
+    return record.eager_us or (record.baseline == "eager" and record.baseline_us) or 0.0
 
 
 def next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:
@@ -151,10 +144,8 @@ def next_lines(records: list[Record], command: str | None, records_path: object)
     command = command or f"{PROGRAM} problems/{first.problem}.yaml"
     own = [each for each in records if each.role == "candidate"]
     unsure = [each for each in own if each.status is Status.UNSURE]
-    waiting = [
-        each for each in own
-        if each.status in WANT_ANOTHER_DEVICE and each.reason_code is not ReasonCode.SAVED_MEANWHILE
-    ]
+    elsewhere = [each for each in own if each.status in WANT_ANOTHER_DEVICE]
+    waiting = [each for each in elsewhere if each.reason_code is not ReasonCode.SAVED_MEANWHILE]
     failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
     if failed:
         text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"

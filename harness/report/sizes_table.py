@@ -1,7 +1,4 @@
-"""Several sizes in one run: each candidate's speedup at each, and their geometric mean.
-
-Pure: it takes records and returns means or text. Only what is ok at every size has a mean.
-"""
+"""Several sizes in one run: each candidate's speedup at each, and the geometric mean of what is ok at every size."""
 
 from __future__ import annotations
 
@@ -22,9 +19,8 @@ from harness.timing.stats.trimmed_mean import Interval
 
 @dataclass(frozen=True)
 class Mean:
-    """A candidate or baseline with its record at each of several sizes, and the geometric mean of its speedups.
-
-    `mean` is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is.
+    """A candidate or baseline with its record at each of several sizes, and the geometric mean of its speedups. `mean`
+    is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is.
     """
 
     name: str
@@ -45,10 +41,7 @@ class Together:
 
 
 def together(records: Iterable[Record]) -> list[Together]:
-    """Each problem (dtype, mode) that has rows at several sizes; none for an ordinary run.
-
-    Where several GPUs have a row of one name, the first counts.
-    """
+    """Each problem (dtype, mode) that has rows at several sizes. Of several GPUs' rows of one name the first counts."""
     problems: dict[tuple[str | None, ...], list[list[Record]]] = {}
     for group in grouped(records):
         first = group[0]
@@ -68,9 +61,7 @@ def together(records: Iterable[Record]) -> list[Together]:
 
 
 def _mean(role: str, name: str, groups: Sequence[Sequence[Record]]) -> Mean:
-    rows = tuple(
-        next((each for each in group if (each.role, each.candidate) == (role, name)), None) for group in groups
-    )
+    rows = tuple(next((row for row in group if (row.role, row.candidate) == (role, name)), None) for group in groups)
     speedups = []
     for group, record in zip(groups, rows):
         ratio = speedup_interval(record) if record is not None and record.status is Status.OK else None
@@ -88,20 +79,17 @@ def sizes_text(records: Iterable[Record], *, width: int | None = None, color: bo
 
 def _block(summary: Together, width: int | None, color: bool) -> str:
     shown = [each for each in summary.means if each.mean is not None]
-    title = f"{summary.problem} · {len(summary.sizes)} sizes together"
-    lines = [paint(title, "bold", color), ""]
+    lines = [paint(f"{summary.problem} · {len(summary.sizes)} sizes together", "bold", color), ""]
     if shown:
         columns = [
             Column("candidate", "left", [terminal.shortened(each.name, 32) for each in shown]),
-            Column("geometric mean", "left", [
-                terminal.ratio_text(each.mean.estimate, each.mean.lo, each.mean.hi) for each in shown
-            ]),
+            Column("geometric mean", "left", [terminal.interval_text(each.mean) for each in shown]),
             *(Column(sizes, "right", [terminal.ratio_text(each.records[place].speedup) for each in shown])
               for place, sizes in enumerate(summary.sizes)),
         ]
         lines += [table_text(columns), ""]
-    legend = f"speedups over {summary.over}; their geometric mean, with an interval from theirs, of what is ok at " \
-        "every size"
+    mean = "their geometric mean, with an interval from theirs, of what is ok at every size"
+    legend = f"speedups over {summary.over}; {mean}"
     lines += [paint(line, "dim", color) for line in terminal.indented(legend, width)]
     left_out = [f"{each.name}: {each.missing}" for each in summary.means if each.mean is None]
     lines += [line for text in left_out for line in terminal.indented(text, width)]
@@ -110,17 +98,10 @@ def _block(summary: Together, width: int | None, color: bool) -> str:
 
 def sizes_json(records: Iterable[Record]) -> list[dict[str, object]]:
     """The means under stable keys; null where something is missing."""
-    return [
-        {
-            "problem": each.problem, "sizes": list(each.sizes), "baseline": each.over,
-            "means": [
-                {
-                    "candidate": mean.name, "role": mean.role, "speedup": mean.mean and mean.mean.estimate,
-                    "speedup_lo": mean.mean and mean.mean.lo, "speedup_hi": mean.mean and mean.mean.hi,
-                    "missing": mean.missing,
-                }
-                for mean in each.means
-            ],
-        }
-        for each in together(records)
-    ]
+    return [{
+        "problem": each.problem, "sizes": list(each.sizes), "baseline": each.over,
+        "means": [{
+            "candidate": mean.name, "role": mean.role, "speedup": mean.mean and mean.mean.estimate,
+            "speedup_lo": mean.mean and mean.mean.lo, "speedup_hi": mean.mean and mean.mean.hi, "missing": mean.missing,
+        } for mean in each.means],
+    } for each in together(records)]

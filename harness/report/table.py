@@ -22,11 +22,8 @@ class Column:
 def table_text(columns: Sequence[Column]) -> str:
     """The columns as a table, without spaces at the ends of its lines."""
     text = tabulate.tabulate(
-        list(zip(*(each.cells for each in columns))),
-        headers=[each.title for each in columns],
-        tablefmt="simple",
-        colalign=[each.align for each in columns],
-        disable_numparse=True,
+        list(zip(*(each.cells for each in columns))), headers=[each.title for each in columns], tablefmt="simple",
+        colalign=[each.align for each in columns], disable_numparse=True,
     )
     return "\n".join(line.rstrip() for line in text.splitlines())
 

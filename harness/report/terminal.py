@@ -1,7 +1,4 @@
-"""Numbers and texts as the terminal shows them: units a person reads, no digit that was not measured.
-
-Everything here returns text; what stands where is decided by `leaderboard` and `compare`.
-"""
+"""Numbers and texts as the terminal shows them: units a person reads, no digit that was not measured."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from harness.model.verdict import Status
 
 if TYPE_CHECKING:
     from harness.results.record import Record
+    from harness.timing.stats.trimmed_mean import Interval
 
 _UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _OPEN = ("unsure", "checked", "compiled", "skipped")
@@ -58,10 +56,10 @@ def time_unit(time_us: float) -> tuple[str, float]:
 
 def time_column(times_us: Sequence[float | None]) -> tuple[str, list[str]]:
     """One unit for a whole column, and its cells with four digits for the fastest; None is an empty cell."""
-    measured = [time_us for time_us in times_us if time_us is not None]
-    if not measured:
+    fastest = min((time_us for time_us in times_us if time_us is not None), default=None)
+    if fastest is None:
         return "", ["" for _ in times_us]
-    unit, scale = time_unit(min(measured))
+    unit, scale = time_unit(fastest)
     return unit, number_column([None if each is None else each / scale for each in times_us], digits=4)
 
 
@@ -107,6 +105,10 @@ def ratio_text(ratio: float | None, lo: float | None = None, hi: float | None = 
     return f"{text} [{_rounded(lo, decimals, ROUND_FLOOR)}, {upper}]"
 
 
+def interval_text(interval: Interval | None) -> str:
+    return "" if interval is None else ratio_text(interval.estimate, interval.lo, interval.hi)
+
+
 def speedup_text(record: Record) -> str:
     """The speedup of a record with its interval."""
     return ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
@@ -133,9 +135,7 @@ def built(record: Record) -> str:
 
 def seconds_text(seconds: float) -> str:
     """`0.2 s`, `47.7 s`, `2 min 5 s`."""
-    if seconds < 99.95:
-        return f"{seconds:.1f} s"
-    return f"{round(seconds) // 60} min {round(seconds) % 60} s"
+    return f"{seconds:.1f} s" if seconds < 99.95 else f"{round(seconds) // 60} min {round(seconds) % 60} s"
 
 
 def date_text(utc: str) -> str:
@@ -164,10 +164,8 @@ def indented(text: str, width: int | None, most_lines: int = 10) -> list[str]:
     """
     first, *rest = [line.rstrip() for line in text.strip().splitlines() if line.strip()] or [""]
     room = max(40, width) if width else 10_000
-    lines = textwrap.wrap(
-        one_line(first), room, initial_indent="  ", subsequent_indent="    ", break_long_words=False,
-        break_on_hyphens=False,
-    )
+    whole = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(one_line(first), room, initial_indent="  ", subsequent_indent="    ", **whole)
     left_out = len(rest) - most_lines
     lines += ["    " + line for line in (rest[:most_lines] if left_out > 1 else rest)]
     return lines + ([f"    … {left_out} more lines in the CSV"] if left_out > 1 else [])

@@ -1,8 +1,7 @@
 """Runs of different devices beside each other: speedups over each device's own baseline, shares of its own speed of
 light, places among the candidates that all have. A time of one device never meets a time of another there.
 
-Only the absolute figures that `--show` names are divided by each other. Such a ratio has no interval: the clocks and
-the power limit of two cards are part of it.
+Only the figures that `--show` names are divided by each other, without an interval: clocks and power limits are in it.
 """
 
 from __future__ import annotations
@@ -61,12 +60,11 @@ def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> AcrossD
     first, *others = runs
     refused: dict[int, tuple[tuple[str, str, str], ...]] = {}
     for run in others:
-        mixed = case.mixed(first, run)
-        if joined.runs[run].device_kind != joined.runs[first].device_kind:
-            # a CPU has another clock and another cache than a GPU: no two methods, but two kinds of device
-            mixed = [each for each in mixed if each[0] not in ("timer", "l2_policy")]
+        # a CPU has another clock and another cache than a GPU: no two methods, but two kinds of device
+        is_alike = joined.runs[run].device_kind == joined.runs[first].device_kind
+        mixed = tuple(each for each in case.mixed(first, run) if is_alike or each[0] not in ("timer", "l2_policy"))
         if mixed:
-            refused[run] = tuple(mixed)
+            refused[run] = mixed
     kept = tuple(run for run in runs if run not in refused or (force and is_forcible(refused[run])))
     rows = tuple(row for row in case.rows if sum(row.records[run] is not None for run in kept) > 1)
     speedups = {
@@ -75,19 +73,16 @@ def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> AcrossD
     }
     shared = tuple(name for name, intervals in speedups.items() if len(intervals) == len(kept)) if len(kept) > 1 else ()
     means = {run: geometric_mean([speedups[name][run] for name in shared]) for run in kept} if shared else {}
-    return AcrossDevices(
-        case, kept, rows, shared, {run: _places(speedups, shared, run) for run in kept}, means,
-        {run: change(means[first], means[run]) for run in kept if run != first} if means else {}, refused,
-    )
+    places = {}
+    for run in kept:
+        ordered = sorted(shared, key=lambda name: -speedups[name][run].estimate)
+        places[run] = {name: place for place, name in enumerate(ordered, 1)}
+    against = {run: change(means[first], means[run]) for run in kept if run != first} if means else {}
+    return AcrossDevices(case, kept, rows, shared, places, means, against, refused)
 
 
 def _ok_interval(record: Record | None) -> Interval | None:
     return None if record is None or record.status is not Status.OK else speedup_interval(record)
-
-
-def _places(speedups: dict[str, dict[int, Interval]], shared: tuple[str, ...], run: int) -> dict[str, int]:
-    ordered = sorted(shared, key=lambda name: -speedups[name][run].estimate)
-    return {name: place for place, name in enumerate(ordered, 1)}
 
 
 @dataclass(frozen=True)
@@ -141,7 +136,7 @@ def ratio_of(figure: Figure, one: Record | None, other: Record | None) -> float 
 
 
 def is_same_source(one: Record, other: Record) -> bool:
-    """Return whether both ran the same source; a harness's baseline is the problem's reference under its own PyTorch."""
+    """Return whether both ran the same source; a harness's baseline is the reference under that run's PyTorch."""
     if one.source_hash is None and other.source_hash is None and one.role == other.role == "baseline":
         same = all(getattr(one, name) == getattr(other, name) for name in BASELINE_SOFTWARE)
         return same and one.problem_hash is not None and one.problem_hash == other.problem_hash

@@ -41,6 +41,14 @@ _LOG_CHARACTERS = 20_000
 _PROBE_NAMES = {"early": Probe.EARLY_READ, "completed": Probe.LATE_INPUT, "valued": Probe.INPUT_VALUE}
 
 
+# What a record has from `RunFacts` as it is.
+_SHARED = (
+    "run_id", "utc", "config", "config_hash", "command", "useful_flops", "useful_bytes", "canary_gbps", "canary_tflops",
+    "event_floor_us", "sandbox",
+)
+_EXTRAS = ("warm_us", "back_to_back_us", "graph_us", "joules")
+
+
 @dataclass(frozen=True)
 class RunFacts:
     """What all records of one run share."""
@@ -71,12 +79,11 @@ def measured_facts(
     useful_bytes = problem.bytes.evaluate(sizes) if problem.bytes else None
     bandwidth = backend.copy_gbytes_s()
     peaks = None if backend.limits.is_host else load_peaks(backend.identity.name)
+    limits = speed_limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class)
     return RunFacts(
         run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
-        problem=problem, sizes=sizes, backend=backend,
-        limits=speed_limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
-        useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
-        canary_tflops=backend.multiply_add_tflops(), event_floor_us=backend.event_floor_us(),
+        problem=problem, sizes=sizes, backend=backend, limits=limits, useful_flops=flops, useful_bytes=useful_bytes,
+        canary_gbps=bandwidth, canary_tflops=backend.multiply_add_tflops(), event_floor_us=backend.event_floor_us(),
         sandbox=f"{sandbox}; {backend.transport}",
     )
 
@@ -87,22 +94,17 @@ def record_of(
     problem_notes: Iterable[ProblemNote] = (),
 ) -> Record:
     """The record of one entry; `build` and `judgement` are None where it did not get so far."""
+    warnings = [*(build.warnings.splitlines() if build else ()), *(judgement.warnings if judgement else ())]
+    problem = facts.problem
     return Record(
-        run_id=facts.run_id, utc=facts.utc, config=facts.config, config_hash=facts.config_hash,
-        command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
-        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
-        mode=facts.problem.mode,
-        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__,
-        dirty=is_dirty(),
+        **{name: getattr(facts, name) for name in _SHARED},
+        **{name: getattr(facts.limits, name) if facts.limits else None for name in ("sol_us", "bound_by", "floor_us")},
+        harness_hash=harness_hash(), harness_version=__version__, dirty=is_dirty(), problem=problem.name,
+        problem_hash=problem.hash, sizes=sizes_text(facts.sizes), dtype=problem.dtype, mode=problem.mode,
+        candidate=name, source_hash=source_hash, parameters=parameters, role=role, language=language,
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         blame="machine" if judgement is not None and judgement.lacked_room else None,
-        language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
-        useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
-        canary_tflops=facts.canary_tflops,
-        sol_us=facts.limits.sol_us if facts.limits else None,
-        bound_by=facts.limits.bound_by if facts.limits else None,
-        floor_us=facts.limits.floor_us if facts.limits else None,
-        warnings=_warnings(build, judgement), problem_note=note_text(problem_notes),
+        warnings="\n".join(warnings) or None, problem_note=note_text(problem_notes),
         **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.backend),
         **state_fields(facts.backend, judgement.timings if judgement else ()),
     )
@@ -110,21 +112,24 @@ def record_of(
 
 def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
     """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said,
-    and the evidence on a launch that failed.
-
-    A part that the entry did not come to is left out.
+    and the evidence on a launch that failed. A part that the entry did not come to is left out.
     """
-    return _build_samples(build) | _judgement_samples(judgement)
+    if build is None:
+        return _judgement_samples(judgement)
+    return {"build": {
+        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
+        "warnings": build.warnings, "kernels": [asdict(kernel) for kernel in build.kernels],
+        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
+    }} | _judgement_samples(judgement)
 
 
 def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
     if judgement is None:
         return {}
-    evidence = {"evidence": judgement.evidence.to_json()} if judgement.evidence else {}
-    if judgement.traceback is not None:
-        evidence["traceback"] = judgement.traceback
-    clocks = {"clocks": judgement.clocks.to_json()} if judgement.clocks else {}
-    return evidence | clocks | {
+    told: dict[str, Any] = {"evidence": judgement.evidence.to_json()} if judgement.evidence else {}
+    told |= {"traceback": judgement.traceback} if judgement.traceback is not None else {}
+    told |= {"clocks": judgement.clocks.to_json()} if judgement.clocks else {}
+    return told | {
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
@@ -132,8 +137,7 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
                 "inside_log_ratios": timing.in_worker_log_ratios,
                 "over_processes": asdict(timing.pooled_baseline) if timing.is_pooled else None,
                 "wall_less_time_us": timing.wall_less_time_us, "window_less_time_us": timing.window_less_time_us,
-                "cooling_us": timing.flush_us,
-                "host_us": timing.host_us,
+                "cooling_us": timing.flush_us, "host_us": timing.host_us,
                 **{
                     name: result.to_json() if (result := timing.probe_results.get(probe)) else None
                     for name, probe in _PROBE_NAMES.items()
@@ -147,8 +151,7 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
         "errors": [
             {
                 "sizes": each.sizes, "family": each.family, "max_u": each.max_u, "rms_u": each.rms_u,
-                "eager_max_u": each.eager_max_u, "allowed_max_u": each.bounds.max_u,
-                "allowed_rms_u": each.bounds.rms_u,
+                "eager_max_u": each.eager_max_u, "allowed_max_u": each.bounds.max_u, "allowed_rms_u": each.bounds.rms_u,
             }
             for each in judgement.figures
         ],
@@ -185,52 +188,31 @@ def is_dirty() -> bool | None:
     return bool(status.stdout.strip())
 
 
-def _warnings(build: Build | None, judgement: Judgement | None) -> str | None:
-    lines = [*(build.warnings.splitlines() if build else ()), *(judgement.warnings if judgement else ())]
-    return "\n".join(lines) or None
-
-
 def _build_fields(build: Build | None) -> dict[str, Any]:
     if build is None:
         return {}
-    kernels = build.kernels
+
+    def largest(name: str) -> int | None:
+        values = (getattr(kernel, name) for kernel in build.kernels)
+        return max((value for value in values if value is not None), default=None)
+
     return {
-        "build_s": build.seconds, "cached": build.cached, "arch": build.arch,
-        "registers": max((kernel.registers for kernel in kernels), default=None),
-        "spills": max((kernel.spill_bytes for kernel in kernels), default=None),
-        "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
-        "stack_bytes": max((kernel.stack_bytes for kernel in kernels), default=None),
-        "constant_bytes": max(
-            (kernel.constant_bytes for kernel in kernels if kernel.constant_bytes is not None), default=None
-        ),
-        "per_kernel": of_each(kernels) or None, "headers": build.headers,
+        "build_s": build.seconds, "cached": build.cached, "arch": build.arch, "headers": build.headers,
+        "registers": largest("registers"), "spills": largest("spill_bytes"), "shared_bytes": largest("shared_bytes"),
+        "stack_bytes": largest("stack_bytes"), "constant_bytes": largest("constant_bytes"),
+        "per_kernel": of_each(build.kernels) or None,
     }
-
-
-def _build_samples(build: Build | None) -> dict[str, Any]:
-    """What the compiler said: each kernel for each architecture, its warnings, and the end of its output."""
-    if build is None:
-        return {}
-    return {"build": {
-        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
-        "warnings": build.warnings,
-        "kernels": [asdict(kernel) for kernel in build.kernels],
-        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
-    }}
 
 
 def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
     if judgement is None:
         return {}
-    fields: dict[str, Any] = {
-        "truth": judgement.truth, "peak_bytes": judgement.peak_bytes, "state_moved": judgement.state_moved,
-    }
+    fields: dict[str, Any] = {name: getattr(judgement, name) for name in ("truth", "peak_bytes", "state_moved")}
     if judgement.memory is not None:
         fields["memory_step"] = judgement.memory.step.value
     if judgement.worst is not None:
-        worst = judgement.worst
         fields |= {
-            "err_max_u": max(each.max_u for each in judgement.figures), "err_rms_u": worst.rms_u,
+            "err_max_u": max(each.max_u for each in judgement.figures), "err_rms_u": judgement.worst.rms_u,
             "eager_err_max_u": max(each.eager_max_u for each in judgement.figures),
             "families": ", ".join(dict.fromkeys(each.family for each in judgement.figures)),
             "precision_class": judgement.precision_class,
@@ -247,6 +229,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
     times_us = sorted(time_us for timing in timings for time_us in timing.candidate_us)
     baseline_us = [time_us for timing in timings for time_us in timing.baseline_us]
     end_to_end_us = [timing.end_to_end_us for timing in timings if timing.end_to_end_us is not None]
+    hidden = [timing.launch_hidden for timing in timings]  # whether no queue had to be let go early; None: none is held
     time_us = typical_us(times_us)
     tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
     return {
@@ -254,50 +237,35 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
-        **_passes(timings), **_inside(timings), **_pooled(timings), "baseline_us": typical_us(baseline_us),
-        "speedup": judgement.speedup.estimate,
-        "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
+        **_passes(timings), **_other_baselines(timings), "baseline_us": typical_us(baseline_us),
+        "speedup": judgement.speedup.estimate, "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
         "timer": timings[0].timer, "l2_policy": facts.backend.l2_policy, "input_sets": timings[0].input_sets,
-        "launch_hidden": _is_hidden(timings), "tflops": tflops, "gbytes_s": gbytes_s,
+        "launch_hidden": None if None in hidden else all(hidden), "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us),
-        **_extra_fields(judgement),
+        **({name: getattr(judgement.extras, name) for name in _EXTRAS} if judgement.extras is not None else {}),
     }
 
 
-def _extra_fields(judgement: Judgement) -> dict[str, Any]:
-    extras = judgement.extras
-    if extras is None:
-        return {}
-    return {
-        "warm_us": extras.warm_us, "back_to_back_us": extras.back_to_back_us, "graph_us": extras.graph_us,
-        "joules": extras.joules,
-    }
-
-
-def _inside(timings: Sequence[Timing]) -> dict[str, float]:
-    if not all(timing.agreeing for timing in timings):
-        return {}
-    return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.in_worker_us])}
-
-
-def _pooled(timings: Sequence[Timing]) -> dict[str, float | int]:
-    if not all(timing.is_pooled for timing in timings):
-        return {}
-    over = timings[0].pooled_baseline
-    beside_us = typical_us([each for timing in timings for each in timing.baseline_us])
-    return {"baseline_mean_us": beside_us * math.exp(over.shift), "baseline_processes": over.processes}
+def _other_baselines(timings: Sequence[Timing]) -> dict[str, float | int]:
+    """The baseline's time inside the worker, where that agrees, and its mean over several processes."""
+    fields: dict[str, float | int] = {}
+    if all(timing.agreeing for timing in timings):
+        fields["baseline_inside_us"] = typical_us([each for timing in timings for each in timing.in_worker_us])
+    if all(timing.is_pooled for timing in timings):
+        over = timings[0].pooled_baseline
+        beside_us = typical_us([each for timing in timings for each in timing.baseline_us])
+        fields |= {"baseline_mean_us": beside_us * math.exp(over.shift), "baseline_processes": over.processes}
+    return fields
 
 
 def _passes(timings: Sequence[Timing]) -> dict[str, float]:
     """Medians of the forward passes, and of what the backward passes after them took; nothing without those."""
     medians = {}
-    for whose, totals, halves in (
-        ("", "candidate_us", "forward_us"), ("baseline_", "baseline_us", "baseline_forward_us"),
-    ):
+    for whose, totals in (("", "candidate_us"), ("baseline_", "baseline_us")):
         times_us = [each for timing in timings for each in getattr(timing, totals)]
-        forward_us = [each for timing in timings for each in getattr(timing, halves)]
+        forward_us = [each for timing in timings for each in getattr(timing, f"{whose}forward_us")]
         if forward_us and len(forward_us) == len(times_us):
             medians[f"{whose}forward_us"] = statistics.median(forward_us)
             medians[f"{whose}backward_us"] = statistics.median(a - b for a, b in zip(times_us, forward_us))
@@ -314,14 +282,9 @@ def _device_fields(backend: Backend) -> dict[str, Any]:
     }
 
 
-def _is_hidden(timings: Sequence[Timing]) -> bool | None:
-    """Whether no worker's queue had to be let go early; None where none is held."""
-    hidden = [timing.launch_hidden for timing in timings]
-    return None if None in hidden else all(hidden)
-
-
 def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
 
 def state_fields(backend: Backend, timings: Sequence[Timing]) -> dict[str, Any]:
     """Medians over the readings after each round, all reasons for throttling, and for how long limits held clocks down.
@@ -340,11 +303,11 @@ def state_fields(backend: Backend, timings: Sequence[Timing]) -> dict[str, Any]:
     names = sorted({name for throttle in throttles for name in throttle.split("+") if name})
     others = [reading.other_processes for reading in readings if reading.other_processes is not None]
     return {
-        "sm_mhz": typical("sm_mhz"), "mem_mhz": typical("mem_mhz"), "watts": typical("watts"),
-        "celsius": typical("celsius"), "throttle": ("+".join(names) or "none") if throttles else None,
+        **{name: typical(name) for name in ("sm_mhz", "mem_mhz", "watts", "celsius")},
+        "throttle": ("+".join(names) or "none") if throttles else None,
         "power_violation_ms": _milliseconds(timing.violations.power_ns for timing in timings),
         "thermal_violation_ms": _milliseconds(timing.violations.thermal_ns for timing in timings),
-        "other_processes": max(others) if others else None,
+        "other_processes": max(others, default=None),
     }
 
 

@@ -51,10 +51,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs on one device, in one case: `changes` goes with the case's rows.
-
-    `refused` names the methods that differ (then nothing is compared); `mean` is over the candidates that are ok in
-    both, `mean_of` of them.
+    """Two runs on one device, in one case: `changes` goes with the case's rows. `refused` names the methods that differ
+    (then nothing is compared); `mean` is over the candidates that are ok in both, `mean_of` of them.
     """
 
     case: Case
@@ -88,9 +86,7 @@ def _pair(case: Case, reference: int, run: int, force: bool) -> Pair:
     return Pair(case, reference, run, changes, mixed, geometric_mean(ratios) if ratios else None, len(ratios))
 
 
-def change_between(
-    before: Record | None, now: Record | None, controls: Iterable[Record | None] = ()
-) -> Change:
+def change_between(before: Record | None, now: Record | None, controls: Iterable[Record | None] = ()) -> Change:
     """How a candidate changed; `controls` are the rows of eager against itself in the same two runs."""
     if before is None or now is None:
         return Change("", NOT_IN_BOTH)
@@ -110,13 +106,12 @@ def _measured(before: Record, now: Record, speedups: list[Interval], controls: l
     drift = drift_of(before, now)
     time_ratio = now.time_us / before.time_us if before.time_us and now.time_us else None
     m, source = _margin(before, now, controls)
-    if _same_baseline(before, now):
+    software = [(getattr(before, name), getattr(now, name)) for name in BASELINE_SOFTWARE]
+    if all(None in (a, b) or a == b for a, b in software):
         ratio, basis = change_of(*speedups), "speedup"
     elif time_ratio is None or drift is None:
-        return Change(
-            "UNSURE", "the baseline's software differs, and without a canary in both runs times say nothing",
-            time_ratio=time_ratio, basis="time",
-        )
+        reason = "the baseline's software differs, and without a canary in both runs times say nothing"
+        return Change("UNSURE", reason, time_ratio=time_ratio, basis="time")
     else:
         rates = [_scaled(each, rate) for each, rate in zip(speedups, (1 / before.time_us, drift / now.time_us))]
         ratio, basis = change_of(*rates), "time"
@@ -130,10 +125,8 @@ def _measured(before: Record, now: Record, speedups: list[Interval], controls: l
 
 
 def _margin(before: Record, now: Record, controls: list[Record]) -> tuple[float, str]:
-    """The margin of the duration class, or as far as eager against itself was from one, if that is more.
-
-    An interval knows the scatter within its own processes; the control's row shows what two processes of one and the
-    same thing made of it in that run.
+    """The margin of the duration class, or as far as eager against itself was from one, if that is more: an interval
+    knows the scatter within its own processes, the control's row what two processes of one thing made of it.
     """
     m = margin(min(record.time_us or float("inf") for record in (before, now)))
     itself = [each.speedup if each.baseline_hash is None else each.eager_speedup for each in controls]
@@ -145,19 +138,11 @@ def drift_of(before: Record, now: Record) -> float | None:
     """What the machine alone would have made of the old time: by the copy bandwidth where memory is the limit, by the
     multiply-add rate, or else the SM clock, where arithmetic is. None where it was not measured in both.
     """
-    names = {"memory": ("canary_gbps",), "compute": ("canary_tflops", "sm_mhz")}.get(before.bound_by or "", ())
-    for name in names:
+    for name in {"memory": ("canary_gbps",), "compute": ("canary_tflops", "sm_mhz")}.get(before.bound_by or "", ()):
         a, b = getattr(before, name), getattr(now, name)
         if a and b:
             return a / b
     return None
-
-
-def _same_baseline(before: Record, now: Record) -> bool:
-    return all(
-        None in (getattr(before, name), getattr(now, name)) or getattr(before, name) == getattr(now, name)
-        for name in BASELINE_SOFTWARE
-    )
 
 
 def _without_figures(before: Record, now: Record) -> Change:
@@ -167,17 +152,14 @@ def _without_figures(before: Record, now: Record) -> Change:
         return Change("WON", f"{before.status.value} in the older run, ok in the newer one")
     if Status.UNSURE in (before.status, now.status) and {before.status, now.status} <= {Status.OK, Status.UNSURE}:
         return Change("UNSURE", f"{'older' if before.status is Status.UNSURE else 'newer'} run could not measure it")
-    return Change("", f"{before.status.value}, then {now.status.value}" if before.status is not now.status
-                  else f"{now.status.value} in both")
+    both = before.status is now.status
+    return Change("", f"{now.status.value} in both" if both else f"{before.status.value}, then {now.status.value}")
 
 
 def _reason(ratio: Interval, m: float, verdict: str) -> str:
-    if verdict == "FASTER":
-        return f"all above +{100 * m:.2g} %"
-    if verdict == "SLOWER":
-        return f"all below −{100 * m:.2g} %"
-    if verdict == "SAME":
-        return f"all within ±{100 * m:.2g} %"
+    where = {"FASTER": "above +", "SLOWER": "below −", "SAME": "within ±"}.get(verdict)
+    if where is not None:
+        return f"all {where}{100 * m:.2g} %"
     ends = [end for end, crossed in (("−", ratio.lo < 1 - m), ("+", ratio.hi > 1 + m)) if crossed]
     return f"across {' and '.join(f'{end}{100 * m:.2g} %' for end in ends)}"
 

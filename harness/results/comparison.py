@@ -18,10 +18,8 @@ GATES = ("slower", "incorrect")
 
 @dataclass(frozen=True)
 class Compared:
-    """The runs joined, each against the first on the same device, and devices beside each other.
-
-    `notes` are on files that were passed over or say too little; `forced` when different methods were
-    compared all the same.
+    """The runs joined, each against the first on the same device, and devices beside each other. `notes` are on files
+    that were passed over or say too little; `forced` when different methods were compared all the same.
     """
 
     joined: Joined
@@ -42,10 +40,8 @@ class Compared:
     def refusals(self) -> list[tuple[Case, int, int, tuple[tuple[str, str, str], ...]]]:
         """(case, run, other run, what differs) for each two that were not compared because of their methods."""
         refusals = [(each.case, each.reference, each.run, each.refused) for each in self.pairs if each.refused]
-        refusals += [
-            (each.case, min(each.case.runs), run, mixed)
-            for each in self.across for run, mixed in each.refused.items()
-        ]
+        for each in self.across:
+            refusals += [(each.case, min(each.case.runs), run, mixed) for run, mixed in each.refused.items()]
         return [each for each in refusals if not (self.forced and is_forcible(each[3]))]
 
 
@@ -84,14 +80,11 @@ class Tripped:
 
 
 def tripped(compared: Compared, gates: Sequence[Gate]) -> list[Tripped]:
-    """What the gates stop: slower only where the whole interval lies beyond the threshold and the margin.
-
-    Raises InputError when a gate has nothing to judge: a gate that is never closed is no gate.
+    """What the gates stop: slower only where the whole interval lies beyond the threshold and the margin. Raises
+    InputError when a gate has nothing to judge: a gate that is never closed is no gate.
     """
-    trips: list[Tripped] = []
-    for gate in gates:
-        trips += _slower(compared, gate) if gate.kind == "slower" else _incorrect(compared)
-    return trips
+    found = [_slower(compared, gate) if gate.kind == "slower" else _incorrect(compared) for gate in gates]
+    return [trip for trips in found for trip in trips]
 
 
 def _slower(compared: Compared, gate: Gate) -> list[Tripped]:
@@ -119,10 +112,10 @@ def _incorrect(compared: Compared) -> list[Tripped]:
         raise InputError("--fail-on incorrect has nothing to judge: no problem is in two of these runs")
     trips = []
     for case in compared.joined.cases:
-        held = {run: _candidates(case, run) for run in case.runs}
+        held = [_candidates(case, run) for run in case.runs]
         for position, run in enumerate(case.runs[1:], 1):
-            for record in held[run]:
-                if record.status in WRONG and not _known_wrong(record, [held[each] for each in case.runs[:position]]):
+            for record in held[position]:
+                if record.status in WRONG and not _known_wrong(record, held[:position]):
                     words = " ".join((record.reason or record.status.value).split())
                     reason = f"{record.status.value}: {words}"
                     trips.append(Tripped("incorrect", case, record.candidate, None, run, reason))

@@ -41,9 +41,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """A candidate name whose source is in one run only: `found` holds (run, record) of each.
-
-    `edited` when another run has the same name with another source.
+    """A candidate name whose source is in one run only: `found` holds (run, record) of each, and `edited` says whether
+    another run has that name with another source.
     """
 
     name: str
@@ -77,11 +76,8 @@ class Case:
 
     def mixed(self, one: int, other: int) -> list[tuple[str, str, str]]:
         """The fields of `METHOD` in which two runs are known to differ, with both values."""
-        differences = []
-        for name, a, b in zip(METHOD, self.methods[one], self.methods[other]):
-            if a and b and a != b:
-                differences.append((name, ", ".join(sorted(a)), ", ".join(sorted(b))))
-        return differences
+        both = zip(METHOD, self.methods[one], self.methods[other])
+        return [(name, ", ".join(sorted(a)), ", ".join(sorted(b))) for name, a, b in both if a and b and a != b]
 
 
 @dataclass(frozen=True)
@@ -142,9 +138,7 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
             name = " / ".join(dict.fromkeys(record.candidate for record in cells.values()))
             rows.append(Row(name, tuple(cells.get(number) for number in range(run_count))))
     joined = {row.name for row in rows}
-    unmatched = [
-        Unmatched(name, tuple(pairs), edited=len(pairs) > 1 or name in joined) for name, pairs in alone.items()
-    ]
+    unmatched = [Unmatched(name, tuple(each), edited=len(each) > 1 or name in joined) for name, each in alone.items()]
     first = next(iter(by_run.values()))[0]
     return Case(
         first.problem, first.sizes, first.dtype, first.mode or "forward", tuple(sorted(by_run)),
@@ -166,26 +160,19 @@ def is_forcible(mixed: Sequence[tuple[str, str, str]]) -> bool:
     return not any(name in ("baseline", "baseline_hash") for name, _, _ in mixed)
 
 
-def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
-    """Whether `record` is of the same problem as `others`, and was measured by the same method, as far as it was."""
-    own = _method([record])
-    return all(not mine or not theirs or mine <= theirs for mine, theirs in zip(own, _method(others)))
-
-
 def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> list[tuple[ResultFile, Record]]:
-    """The newest row of each candidate and baseline, with its run: all of the newest run's first, then those of older ones.
+    """The newest row of each candidate and baseline, with its run: all of the newest run's, then those of older ones.
 
     `with_records` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode.
-    Older rows count where they are of the newest run's problem and method.
+    Older rows count where they are of the newest run's problem and method, as far as they were measured.
     """
     newest_run, newest = with_records[-1]
+    method = _method(newest)
     rows = [(newest_run, record) for record in newest]
     seen = {(record.candidate, record.role) for record in newest}
     for run, records in reversed(with_records[:-1]):
-        alike = [
-            each for each in records
-            if (each.candidate, each.role) not in seen and is_measured_alike(each, newest)
-        ]
+        unseen = [each for each in records if (each.candidate, each.role) not in seen]
+        alike = [each for each in unseen if all(not a or not b or a <= b for a, b in zip(_method([each]), method))]
         rows += [(run, record) for record in alike]
         seen |= {(record.candidate, record.role) for record in alike}
     return rows
@@ -225,5 +212,6 @@ def _differences(runs: Sequence[ResultFile]) -> list[Difference]:
 
 
 def _word(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) \
-        else _FORMERLY.get(str(value), str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else _FORMERLY.get(str(value), str(value))

@@ -5,6 +5,7 @@ Of several runs the newest counts; which others there are is told, so that nobod
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +34,8 @@ class FoundRecord:
 
 
 def find_record(words: Sequence[str], results: Path) -> FoundRecord:
-    """The newest record that `words` name: `NAME`, `PROBLEM/NAME`, `FILE.py`, `CSV NAME`, `DIR NAME` or `CSV`.
-
-    Names are looked for below `results` unless a file or folder is named. Raises InputError, with the nearest name.
+    """The newest record that `words` name: `NAME`, `PROBLEM/NAME`, `FILE.py`, `CSV NAME`, `DIR NAME` or `CSV`. Names
+    are looked for below `results` unless a file or folder is named. Raises InputError, with the nearest name.
     """
     if not 1 <= len(words) <= 2:
         raise InputError(f"{len(words)} words where one or two are understood", hint=_HOW)
@@ -49,9 +49,10 @@ def find_record(words: Sequence[str], results: Path) -> FoundRecord:
     if first.is_dir():
         raise InputError(f"{shown(first)} is a folder of many candidates", hint=f"Type {shown(first)} NAME")
     problem = first.parent.name or None
-    if first.is_file() and not _problems_of(first.name.removesuffix(".py"), results) & {problem}:
+    name = first.name.removesuffix(".py")
+    if first.is_file() and all(record.problem != problem for record, _ in _matches(results, name)):
         problem = None  # a candidate's file may lie anywhere: its folder need not be named after the problem
-    return _below(results, first.name.removesuffix(".py"), problem)
+    return _below(results, name, problem)
 
 
 def _in_file(path: Path, name: str | None) -> FoundRecord:
@@ -59,13 +60,12 @@ def _in_file(path: Path, name: str | None) -> FoundRecord:
     if not records:
         raise InputError("the file has a header and no records: that run ended before its first result", path)
     names = list(dict.fromkeys(record.candidate for record in records))
-    if name is None:
-        if len(names) > 1:
-            raise InputError(f"holds {listed(names)}", path, hint=f"Type {shown(path)} {names[-1]}")
-        return _found(records, path)
-    matching = [record for record in records if record.candidate == name.removesuffix(".py")]
+    if name is None and len(names) > 1:
+        raise InputError(f"holds {listed(names)}", path, hint=f"Type {shown(path)} {names[-1]}")
+    wanted = names[0] if name is None else name.removesuffix(".py")
+    matching = [record for record in records if record.candidate == wanted]
     if not matching:
-        raise InputError(f"has no record of '{name}'", path, hint=hint_for(name.removesuffix(".py"), names, "There are"))
+        raise InputError(f"has no record of '{name}'", path, hint=hint_for(wanted, names, "There are"))
     return _found(matching, path)
 
 
@@ -74,9 +74,9 @@ def _below(folder: Path, name: str, problem: str | None) -> FoundRecord:
     if not matches:
         raise _not_found(folder, name, problem)
     matches.sort(key=lambda pair: (pair[0].utc, pair[1].name), reverse=True)
-    _, path = matches[0]
+    path, *others = (each for _, each in matches)
     newest = [each for each in read_records(path) if each.candidate == name and problem in (None, each.problem)]
-    return _found(newest, path, tuple(each for _, each in matches[1:]))
+    return _found(newest, path, tuple(others))
 
 
 def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ()) -> FoundRecord:
@@ -86,31 +86,26 @@ def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ())
     return FoundRecord(first, path, others, tuple(more))
 
 
-def _problems_of(name: str, folder: Path) -> set[str]:
-    return {record.problem for record, _ in _matches(folder, name)}
-
-
 def _matches(folder: Path, name: str) -> Iterator[tuple[Record, Path]]:
     """The last record of that name in each CSV that has one."""
     if not folder.is_dir():
         raise InputError("there is no such folder of results", shown(folder), hint=f"`{PROGRAM} PROBLEM` makes one")
-    for path in sorted(folder.rglob("*.csv")):
-        try:
-            # Most files do not have the name at all, and then need not be taken apart.
-            records = read_records(path) if name.encode() in path.read_bytes() else []
-        except (InputError, OSError):
-            continue
+    for path, records in _records_below(folder, name):
         yield from ((record, path) for record in [each for each in records if each.candidate == name][-1:])
+
+
+def _records_below(folder: Path, name: str = "") -> Iterator[tuple[Path, list[Record]]]:
+    """Each CSV that can be read, with its records; most do not have the `name` at all, and are not taken apart then."""
+    for path in sorted(folder.rglob("*.csv")):
+        with contextlib.suppress(InputError, OSError):
+            yield path, read_records(path) if name.encode() in path.read_bytes() else []
 
 
 def _not_found(folder: Path, name: str, problem: str | None) -> InputError:
     known: dict[str, set[str]] = {}
-    for path in sorted(folder.rglob("*.csv")):
-        try:
-            for record in read_records(path):
-                known.setdefault(record.candidate, set()).add(record.problem)
-        except (InputError, OSError):
-            continue
+    for _, records in _records_below(folder):
+        for record in records:
+            known.setdefault(record.candidate, set()).add(record.problem)
     if not known:
         hint = f"`{PROGRAM} PROBLEM` writes some"
         return InputError("there are no results below this folder", shown(folder), hint=hint)

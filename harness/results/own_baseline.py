@@ -1,4 +1,4 @@
-"""Speedups over a baseline of the user's own, derived on records: every row is timed against strict eager, and so is it.
+"""Speedups over a user's own baseline, derived on records: every row is timed against strict eager, and so is it.
 
 An untrusted file is never timed in the judge's process, where eager is. The quotient of two speedups over eager, both
 measured in the same run, is the speedup of one over the other.
@@ -30,7 +30,7 @@ _NOT_THE_FILES = {Status.UNSURE, *WANT_ANOTHER_DEVICE}
 def over_own_baseline(
     record: Record, baseline: OwnBaseline, judged: Record | None, control_apart: float = 0.0
 ) -> Record:
-    """Return `record`, whose speedup is over eager, with the speedup over `baseline`; that over eager is kept beside it.
+    """Return `record`, whose speedup is over eager, with that over `baseline`; the one over eager is kept beside it.
 
     `judged` is the baseline's own row, already returned from here, None where there is none. With S the speedups over
     eager, the speedup is S(row) / S(baseline). Its interval adds the squares of the two distances in log space, as
@@ -39,12 +39,11 @@ def over_own_baseline(
     two. Nothing is FASTER or SLOWER by less than `control_apart`, as over eager.
     A row has no speedup over a baseline that is not ok, and a note says so; the baseline has none over itself.
     """
-    changes = {"baseline": baseline.name, "baseline_hash": baseline.source_hash, **dict.fromkeys(_OF_EAGER)}
-    changes |= {
-        "eager_us": record.baseline_us, "eager_speedup": record.speedup, "eager_speedup_lo": record.speedup_lo,
-        "eager_speedup_hi": record.speedup_hi,
-    }
-    moved = replace(record, **changes)
+    moved = replace(
+        record, baseline=baseline.name, baseline_hash=baseline.source_hash, **dict.fromkeys(_OF_EAGER),
+        eager_us=record.baseline_us, eager_speedup=record.speedup, eager_speedup_lo=record.speedup_lo,
+        eager_speedup_hi=record.speedup_hi,
+    )
     if is_own_baseline(record):
         return moved
     if judged is not None and judged.status is not Status.OK:
@@ -61,9 +60,7 @@ def over_own_baseline(
 
 
 class RowsOverBaseline:
-    """Rows on their way to where records go, over the user's own `baseline` if there is one: eager's waits until that is
-    judged.
-    """
+    """Rows on their way to where records go, over the user's `baseline` if there is one: eager's waits for that."""
 
     def __init__(self, baseline: OwnBaseline | None) -> None:
         self._baseline = baseline
@@ -96,7 +93,7 @@ def is_own_baseline(record: Record) -> bool:
 
 
 def speedup_over_eager(record: Record) -> Interval | None:
-    """Return the speedup over strict eager, whatever `speedup` is over; None where one of its three figures is missing."""
+    """Return the speedup over strict eager, whatever `speedup` is over; None where one of its figures is missing."""
     name = "speedup" if record.baseline_hash is None else "eager_speedup"
     figures = [getattr(record, f"{name}{end}") for end in ("", "_lo", "_hi")]
     if not all(figures) or min(figures) <= 0:
@@ -105,9 +102,8 @@ def speedup_over_eager(record: Record) -> Interval | None:
 
 
 def fault_of(records: Iterable[Record]) -> HarnessError | None:
-    """Return what is said of a baseline of one's own that is not ok, with its exit code; None where all are.
-
-    It is 2 for what is the file's fault, and 4 where it could not be run or measured here.
+    """Return what is said of a baseline of one's own that is not ok, with its exit code; None where all are. It is 2
+    for what is the file's fault, and 4 where it could not be run or measured here.
     """
     bad = next((each for each in records if is_own_baseline(each) and each.status is not Status.OK), None)
     if bad is None:

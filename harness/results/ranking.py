@@ -1,8 +1,4 @@
-"""Who is ranked, and in which order the rows of a table stand.
-
-Only `ok` candidates of an admitted kind and of the ranking's precision class get a rank; all others keep
-their row.
-"""
+"""Who is ranked, and in which order the rows of a table stand."""
 
 from __future__ import annotations
 
@@ -22,24 +18,20 @@ _STATUS_ORDER = {status: place for place, status in enumerate(Status)}
 
 
 def rank(records: Iterable[Record], kinds: Sequence[str], precision_class: str | None = None) -> list[Record]:
-    """The records in the order of the table, with ranks: `ok` candidates of an admitted kind from 1, by the time that the
-    judge's own clock vouches for.
+    """The records in the order of the table, with ranks: `ok` candidates of an admitted kind from 1, by the time that
+    the judge's own clock vouches for. Records of different problems or sizes are ranked apart.
 
-    A candidate whose precision class is not `precision_class` (by default that of the eager baseline) gets no
-    rank, and neither does one of unknown kind, or one whose row does not show its work. Records of different problems or
-    sizes are ranked apart.
+    A candidate whose precision class is not `precision_class` (by default that of the eager baseline) gets no rank, and
+    neither does one of unknown kind, or one whose row does not show its work.
     """
     ranked: list[Record] = []
     for group in grouped(records):
-        wanted = precision_class or class_of(group)
-        place = 0
+        wanted, place = precision_class or class_of(group), 0
         for record in group:
             admitted = record.kind in kinds and record.precision_class == wanted and shows_its_work(record)
-            if record.role == "candidate" and record.status is Status.OK and record.time_us and admitted:
-                place += 1
-                ranked.append(replace(record, rank=place))
-            else:
-                ranked.append(replace(record, rank=None))
+            is_ranked = record.role == "candidate" and record.status is Status.OK and record.time_us and admitted
+            place += bool(is_ranked)
+            ranked.append(replace(record, rank=place if is_ranked else None))
     return ranked
 
 
@@ -49,9 +41,7 @@ def rank_of(records: Iterable[Record], problem: Problem) -> list[Record]:
 
 
 def shows_its_work(record: Record) -> bool:
-    """Whether its problem can show what a candidate computes, and it did all that the reference does: only such rows
-    are ranked and scored.
-    """
+    """Whether its problem can show what a candidate computes, and it did all that the reference does."""
     return not bars_ranks(record.problem_note) and record.state_moved is not False
 
 
@@ -64,9 +54,8 @@ def grouped(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def class_of(group: Iterable[Record]) -> str | None:
-    """The precision class a group is ranked in: that of its ranked rows, else of its eager baseline.
-
-    Without either it is the class that all its ok candidates share; None when they share none.
+    """The precision class a group is ranked in: that of its ranked rows, else of its eager baseline. Without either it
+    is the class that all its ok candidates share; None when they share none.
     """
     group = list(group)
     ranked = [record for record in group if record.rank is not None]
@@ -74,15 +63,15 @@ def class_of(group: Iterable[Record]) -> str | None:
     named = [record.precision_class for record in ranked + eager if record.precision_class]
     if named:
         return named[0]
-    ok = [record for record in group if record.role == "candidate" and record.status is Status.OK]
-    shared = {record.precision_class for record in ok}
+    shared = {each.precision_class for each in group if each.role == "candidate" and each.status is Status.OK}
     return shared.pop() if len(shared) == 1 else None
 
 
 def place_in_table(record: Record) -> tuple[object, ...]:
     """Timed rows by the time that is vouched for, then the rest by status and name; baselines among them."""
     shown = shown_time(record)
-    return (shown is None, (shown or 0.0) + (record.unvouched_us or 0.0), _STATUS_ORDER[record.status], record.candidate)
+    vouched_us = (shown or 0.0) + (record.unvouched_us or 0.0)
+    return shown is None, vouched_us, _STATUS_ORDER[record.status], record.candidate
 
 
 def shown_time(record: Record) -> float | None:

@@ -1,7 +1,6 @@
 """Reads records back from a CSV, typed, whichever version of this software or spreadsheet wrote it last.
 
-What the reader does not know it passes over with a note; what it needs and does not find is an InputError
-with the file and line. Choosing among files is left to `result_files`.
+What it does not know it passes over with a note; what it needs and does not find is an InputError with file and line.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
     _refuse_newer(header, rows, path)
     records = _records_of(header, rows, path)
     unknown = [name for name in header if name not in _BY_NAME]
+    gone = [name for name in _FIGURES if name not in header]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
-    gone = [name for name in _FIGURES if name not in header]
     if gone and note is not None:
         note(f"{path}: has no column {', '.join(gone)}: taken as not measured")
     return records
@@ -54,14 +53,11 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
         if missing:
             message = f"not a file of results: it has no column {', '.join(missing)}"
             raise InputError(message, path, reader.line_num, hint=_HINT)
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                raise InputError(
-                    f"{len(cells)} values where the header names {len(header)} columns: was it cut short?",
-                    path, reader.line_num,
-                )
-            if cells:
-                rows.append((reader.line_num, cells))
+        for cells in filter(None, reader):
+            if len(cells) != len(header):
+                message = f"{len(cells)} values where the header names {len(header)} columns: was it cut short?"
+                raise InputError(message, path, reader.line_num)
+            rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"not a CSV: {error}", path, reader.line_num) from None
     return rows, header
@@ -83,12 +79,12 @@ def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path
     """The rows as records. Columns are made sense of one by one: most cells of a column say the same."""
     lines = [line for line, _ in rows]
     texts = zip(*(cells for _, cells in rows))
-    named = [(_BY_NAME[name], column) for name, column in zip(header, texts) if name in _BY_NAME]
-    columns = [_values_of(field, column, path, lines) for field, column in named]
-    names = [field.name for field, _ in named]
+    named = [(name, column) for name, column in zip(header, texts) if name in _BY_NAME]
+    columns = [_values_of(_BY_NAME[name], column, path, lines) for name, column in named]
+    names = [name for name, _ in named]
     missing = [name for name in UNSET if name not in names]
-    names += missing
     columns += [[UNSET[name]] * len(lines) for name in missing]
+    names += missing
     records = []
     for line, values in zip(lines, zip(*columns)):
         try:
@@ -100,25 +96,22 @@ def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path
 
 def _values_of(field: Field, texts: tuple[str, ...], path: Path, lines: list[int]) -> list[object]:
     if texts.count(texts[0]) == len(texts):  # device, versions, problem: half of all columns
-        is_unset = texts[0] == "" and not field.required
-        return [UNSET[field.name] if is_unset else _value(field, texts[0], path, lines[0])] * len(texts)
+        return [_value(field, texts[0], path, lines[0])] * len(texts)
     if field.type is float:
         try:
             numbers = [float(text) if text else None for text in texts]
             return [None if number is None or not math.isfinite(number) else number for number in numbers]
         except ValueError:
             pass  # the slow way finds the line
-    meant: dict[str, object] = {}
-    for text, line in dict(zip(reversed(texts), reversed(lines))).items():  # the first line of each text
-        is_unset = text == "" and not field.required
-        meant[text] = UNSET[field.name] if is_unset else _value(field, text, path, line)
+    first_lines = dict(zip(reversed(texts), reversed(lines)))
+    meant = {text: _value(field, text, path, line) for text, line in first_lines.items()}
     return [meant[text] for text in texts]
 
 
 def _value(column: Field, text: str, path: Path, line: int) -> object:
     """The typed value of a cell. Spreadsheets write TRUE for true and 8.0 for 8; both are understood."""
     if text == "" and not column.required:
-        return None
+        return UNSET[column.name]
     try:
         if column.type is bool:
             return {"true": True, "false": False}[text.strip().lower()]
@@ -129,7 +122,8 @@ def _value(column: Field, text: str, path: Path, line: int) -> object:
             return number if math.isfinite(number) else None
         return clean_text(text) if column.type is str else column.type(text)
     except (ValueError, KeyError):
-        expected = _in_words(column.type)
+        words = {int: "whole number", float: "number", bool: "true or false"}
+        expected = words.get(column.type, f"{column.type.__name__} that this version knows")
         raise InputError(f"{column.name} is {text!r}, which is no {expected}", path, line) from None
 
 
@@ -138,8 +132,3 @@ def _whole(text: str) -> int:
     if not number.is_integer():
         raise ValueError(text)
     return int(number)
-
-
-def _in_words(kind: type) -> str:
-    words = {int: "whole number", float: "number", bool: "true or false"}
-    return words.get(kind, f"{kind.__name__} that this version knows")

@@ -1,7 +1,6 @@
 """The record: everything that is kept about one candidate or baseline of one run, each field declared once.
 
-`FIELDS` is the order of the columns and the source of the documentation. Writing and reading are the business
-of `writer` and `reader`; who fills the fields in is the business of `assembly`.
+`FIELDS` is the order of the columns and the source of the documentation.
 """
 
 from __future__ import annotations
@@ -36,24 +35,20 @@ class Field:
     required: bool
 
 
-def _of(group: str, doc: str, unit: str = "", required: bool = False) -> Any:
+def _of(group: str, doc: str, unit: str = "", required: bool = False, default: Any = None) -> Any:
     metadata = {"group": group, "doc": doc, "unit": unit, "required": required}
-    return field(metadata=metadata) if required else field(default=None, metadata=metadata)
+    return field(metadata=metadata) if required and default is None else field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """One row of the results. What was not measured is None, never zero.
 
-    Texts are cleaned of control characters on the way in (a candidate may have written them), numbers that
-    are not finite become None. Raises TypeError for a value of the wrong type, ValueError for a status,
-    reason code or rank that does not fit.
+    Texts lose control characters on the way in (a candidate may have written them), numbers that are not finite become
+    None. Raises TypeError for a value of a wrong type, ValueError for a status, reason code or rank that does not fit.
     """
 
-    schema_version: int = field(
-        default=SCHEMA_VERSION,
-        metadata={"group": "identity", "doc": "version of these columns", "unit": "", "required": True},
-    )
+    schema_version: int = _of("identity", "version of these columns", required=True, default=SCHEMA_VERSION)
     run_id: str = _of("identity", "the run this row belongs to", required=True)
     utc: str = _of("identity", "start of the run, ISO 8601 in UTC", required=True)
     problem: str = _of("identity", "name of the problem", required=True)
@@ -67,26 +62,18 @@ class Record:
     candidate: str = _of("identity", "file name without .py, or name of the baseline", required=True)
     source_hash: str | None = _of("identity", "sha256 of its source, 16 hex digits; none for a baseline")
     parameters: str | None = _of("identity", "values of its PARAMETERS, as in `BM=128 STAGES=3`")
-    baseline_hash: str | None = _of(
-        "identity", "sha256 of the source of the file that the speedup is over, 16 hex digits; none for eager"
-    )
-    role: str = field(
-        default="candidate",
-        metadata={"group": "identity", "doc": "candidate or baseline", "unit": "", "required": True},
-    )
+    baseline_hash: str | None = _of("identity", "sha256 of the source of the file that the speedup is over, 16 hex "
+                                    "digits; none for eager")
+    role: str = _of("identity", "candidate or baseline", required=True, default="candidate")
     harness_version: str | None = _of("identity", "version of this software")
     harness_hash: str | None = _of("identity", "sha256 over this software's source files, 16 hex digits")
     dirty: bool | None = _of("identity", "true when this software had uncommitted changes")
 
     status: Status = _of("verdict", "what became of it (closed list)", required=True)
-    reason_code: ReasonCode = field(
-        default=ReasonCode.NONE,
-        metadata={"group": "verdict", "doc": "why (closed list)", "unit": "", "required": False},
-    )
+    reason_code: ReasonCode = _of("verdict", "why (closed list)", default=ReasonCode.NONE)
     reason: str | None = _of("verdict", "why, in words")
-    blame: str | None = _of(
-        "verdict", "whose doing that is: candidate, machine (try again, perhaps elsewhere) or harness; empty where nothing went wrong"
-    )
+    blame: str | None = _of("verdict", "whose doing that is: candidate, machine (try again, perhaps elsewhere) or "
+                            "harness; empty where nothing went wrong")
     rank: int | None = _of("verdict", "place by time among the ok candidates of an admitted kind")
     kind: str | None = _of("verdict", "whose kernels ran: custom, mixed, library or unknown")
     precision_class: str | None = _of("verdict", "class of its results: fp32, tf32, bf16, fp16")
@@ -96,22 +83,17 @@ class Record:
     truth: str | None = _of("verdict", "what the outputs were compared with: float64 or eager")
     families: str | None = _of("verdict", "families of inputs it was checked on")
     warnings: str | None = _of("verdict", "what a reader should know beside the verdict, one a line")
-    problem_note: str | None = _of(
-        "verdict", "what is told of the problem, not of this row: words of a closed list, as in `same_output`"
-    )
-    state_moved: bool | None = _of(
-        "verdict", "whether forward moved the model's state as the reference's does; empty where that moves none"
-    )
-
-    memory_step: str | None = _of(
-        "verdict", "what was given up to have room: full (nothing), fewer_launches, one_launch, slices or host"
-    )
+    problem_note: str | None = _of("verdict", "what is told of the problem, not of this row: words of a closed list, "
+                                   "as in `same_output`")
+    state_moved: bool | None = _of("verdict", "whether forward moved the model's state as the reference's does; empty "
+                                   "where that moves none")
+    memory_step: str | None = _of("verdict", "what was given up to have room: full (nothing), fewer_launches, "
+                                  "one_launch, slices or host")
     peak_bytes: int | None = _of("verdict", "the most device memory seen in use meanwhile, by all processes", "bytes")
 
     time_us: float | None = _of("timing", "GPU time of one cold call, mean of the middle half", "us")
-    unvouched_us: float | None = _of(
-        "timing", "how much longer a call may take, for all that the judge's own clock shows; ranks count it, 0 for nearly all", "us"
-    )
+    unvouched_us: float | None = _of("timing", "how much longer a call may take, for all that the judge's own clock "
+                                     "shows; ranks count it, 0 for nearly all", "us")
     p10_us: float | None = _of("timing", "10th percentile of the calls", "us")
     p90_us: float | None = _of("timing", "90th percentile of the calls", "us")
     forward_us: float | None = _of("timing", "the forward pass of it, where a backward pass followed", "us")
@@ -123,20 +105,15 @@ class Record:
     players: int | None = _of("timing", "fresh processes that it was timed in; the interval is over all of them")
     dropped: int | None = _of("timing", "rounds dropped for heat or hardware slow-down")
     baseline: str | None = _of("timing", "what the speedup is over")
-    baseline_us: float | None = _of(
-        "timing", "time of one call of the baseline: eager's in the same rounds, a file's in its own row", "us"
-    )
-    baseline_inside_us: float | None = _of(
-        "timing", "time of the baseline in the candidate's own process, where that agrees with the one before", "us"
-    )
-    baseline_mean_us: float | None = _of(
-        "timing", "mean time of the baseline over several processes, where the speedup is over that", "us"
-    )
+    baseline_us: float | None = _of("timing", "time of one call of the baseline: eager's in the same rounds, a file's "
+                                    "in its own row", "us")
+    baseline_inside_us: float | None = _of("timing", "time of the baseline in the candidate's own process, where that "
+                                           "agrees with the one before", "us")
+    baseline_mean_us: float | None = _of("timing", "mean time of the baseline over several processes, where the "
+                                         "speedup is over that", "us")
     baseline_processes: int | None = _of("timing", "how many processes those are")
-    speedup: float | None = _of(
-        "timing",
-        "baseline time over candidate time, trimmed mean of the rounds; over a file: quotient of two speedups over eager",
-    )
+    speedup: float | None = _of("timing", "baseline time over candidate time, trimmed mean of the rounds; over a file: "
+                                "quotient of two speedups over eager")
     speedup_lo: float | None = _of("timing", "lower end of the speedup's confidence interval")
     speedup_hi: float | None = _of("timing", "upper end of the speedup's confidence interval")
     confidence: float | None = _of("timing", "confidence level of that interval, as in 0.99")
@@ -146,16 +123,13 @@ class Record:
     eager_speedup_hi: float | None = _of("timing", "upper end of the confidence interval of that")
     call: str | None = _of("timing", "FASTER, SLOWER, SAME or UNSURE")
     e2e_us: float | None = _of("timing", "one call with its launch overhead", "us")
-    warm_us: float | None = _of(
-        "timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us"
-    )
+    warm_us: float | None = _of("timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us")
     back_to_back_us: float | None = _of("timing", "one call of many in a row, mean (`--extra-times`)", "us")
     graph_us: float | None = _of("timing", "one replay of many of a CUDA graph of the call (`--extra-times`)", "us")
     joules: float | None = _of("timing", "energy of one call of many in a row (`--energy`)", "J")
     event_floor_us: float | None = _of("timing", "what the clock reads around nothing", "us")
-    timer: str | None = _of(
-        "timing", "clock that timed the calls: native_events, or torch_events where that cannot be had; monotonic on a CPU"
-    )
+    timer: str | None = _of("timing", "clock that timed the calls: native_events, or torch_events where that cannot be "
+                            "had; monotonic on a CPU")
     l2_policy: str | None = _of("timing", "how the cache was made cold before each call")
     input_sets: int | None = _of("timing", "sets of inputs taken in turn")
     launch_hidden: bool | None = _of("timing", "true when launch overhead was hidden by a gated queue")
@@ -217,10 +191,8 @@ class Record:
 
     @classmethod
     def of_typed(cls, values: Mapping[str, Any]) -> Record:
-        """The record of values that have their columns' types already, as `reader` makes them; others are `UNSET`.
-
-        Thousands of rows are read this way in the time that hundreds would take to be looked at again. Raises
-        ValueError as the constructor does.
+        """The record of values that have their columns' types already, as `reader` makes them; others are `UNSET`. It
+        is about ten times as fast as the constructor, and raises ValueError as that does.
         """
         record = object.__new__(cls)
         record.__dict__.update(values if len(values) == len(UNSET) else UNSET | dict(values))
@@ -243,7 +215,6 @@ class Record:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether it is of a CPU."""
         return self.device_kind == "cpu"
 
     def to_json(self) -> dict[str, str | int | float | bool | None]:
@@ -256,9 +227,9 @@ def _fields_of_record() -> tuple[Field, ...]:
     hints = get_type_hints(Record)
     columns = []
     for each in fields(Record):
-        options = [option for option in getattr(hints[each.name], "__args__", (hints[each.name],))]
+        options = getattr(hints[each.name], "__args__", (hints[each.name],))
         kind = next(option for option in options if option is not type(None))
-        columns.append(Field(name=each.name, type=kind, **each.metadata))
+        columns.append(Field(each.name, kind, **each.metadata))
     return tuple(columns)
 
 
@@ -268,8 +239,7 @@ UNSET = {each.name: None if each.default is MISSING else each.default for each i
 
 def clean_text(text: str) -> str:
     """The text without terminal escapes, control characters and lone surrogates, cut at `LONGEST_TEXT`."""
-    text = text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
-    text = _UNPRINTABLE.sub("", text)
+    text = _UNPRINTABLE.sub("", text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8"))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 2] + " …"
 
 

@@ -44,15 +44,13 @@ class ResultFile:
 
     @cached_property
     def device(self) -> tuple[object, ...]:
-        """Equal for two runs on the very same device: the GPU's UUID; for a CPU its name, cores and memory in GB.
-
-        A GPU without a UUID is like no other but of its own file: two cards of one model are two cards.
-        """
         return device_of(self.records[0], self.path)
 
 
 def device_of(record: Record, path: Path) -> tuple[object, ...]:
-    """What tells the device of a record from every other; see `ResultFile.device`."""
+    """Equal for two records of the very same device: the GPU's UUID; for a CPU its name, cores and memory in GB. A GPU
+    without a UUID is like no other but of its own file: two cards of one model are two cards.
+    """
     if record.uuid:
         return ("uuid", record.uuid)
     if record.on_cpu:
@@ -68,10 +66,9 @@ def memory_gb(memory_bytes: int | None) -> int | None:
 def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[list[ResultFile], list[str]]:
     """The runs in the order named, each once, and notes on what was passed over.
 
-    With `history` a folder stands for all runs below it. Raises InputError for a file that is missing, no CSV of ours or
-    without records, for a folder without runs, and
-    for a glob that nothing matches. A file below a folder or of a glob that cannot be read is passed over with a
-    note: nobody named it.
+    With `history` a folder stands for all runs below it. Raises InputError for a file that is missing, no CSV of ours
+    or without records, for a folder without runs, and for a glob that nothing matches. A file below a folder or of a
+    glob that cannot be read is passed over with a note: nobody named it.
     """
     notes: list[str] = []
     runs: dict[tuple[object, ...], ResultFile] = {}
@@ -90,10 +87,6 @@ def _meant_by(path: Path, notes: list[str], *, history: bool) -> list[ResultFile
         beside = path.with_suffix(".csv")
         hint = f"Name {beside}" if beside.exists() else "Name a CSV"
         raise InputError("holds raw samples; what is compared are the CSVs", path, hint=hint)
-    return _named(path, notes)
-
-
-def _named(path: Path, notes: list[str]) -> list[ResultFile]:
     try:
         runs = _runs_in(path, notes)
     except InputError as error:
@@ -101,18 +94,15 @@ def _named(path: Path, notes: list[str]) -> list[ResultFile]:
             raise
         raise InputError(error.message, path, hint=f"`{PROGRAM} PROBLEM` writes results") from None
     if not runs:
-        raise InputError(
-            "the file has a header and no records: that run ended before its first result", path,
-            hint="Run the problem again, or name another CSV",
-        )
+        message = "the file has a header and no records: that run ended before its first result"
+        raise InputError(message, path, hint="Run the problem again, or name another CSV")
     return runs
 
 
 def _runs_in(path: Path, notes: list[str] | None = None) -> list[ResultFile]:
     """One run for each device that the file has rows of."""
-    records = read_records(path, None if notes is None else notes.append)
     by_device: dict[tuple[object, ...], list[Record]] = {}
-    for record in records:
+    for record in read_records(path, None if notes is None else notes.append):
         by_device.setdefault(device_of(record, path), []).append(record)
     return [ResultFile(path, tuple(each)) for each in by_device.values()]
 
@@ -133,9 +123,8 @@ def _runs_below(folder: Path, notes: list[str], *, history: bool) -> list[Result
     newest: dict[tuple[object, ...], ResultFile] = {}
     for path in sorted(folder.rglob("*.csv")):
         for run in _readable(path, notes):
-            key = (frozenset((record.problem, record.mode or "forward") for record in run.records), *run.known_device)
-            if history:
-                key = (str(path), *key)
+            asked = frozenset((record.problem, record.mode or "forward") for record in run.records)
+            key = (str(path) if history else "", asked, *run.known_device)
             if key not in newest or (newest[key].utc, newest[key].path.name) < (run.utc, path.name):
                 newest[key] = run
     if not newest:

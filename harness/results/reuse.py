@@ -1,7 +1,4 @@
-"""Rows of earlier runs that still hold: nothing that went into them has changed, so that they need not be made again.
-
-What counts as unchanged is decided here; who asks for it is `suite`.
-"""
+"""Rows of earlier runs that still hold: nothing that went into them has changed, so they need not be made again."""
 
 from __future__ import annotations
 
@@ -50,9 +47,8 @@ def kept_at_every_size(
     """The rows that still hold, on any of `devices`, of each candidate that has one at every size; see `kept_rows`."""
     at_each: list[dict[str, Kept]] = []
     for at_one in problem.each_size():
-        at_each.append({})
-        for device in devices:
-            at_each[-1] |= kept_rows(out_dir, at_one, candidates, settings, device)
+        by_device = [kept_rows(out_dir, at_one, candidates, settings, device) for device in devices]
+        at_each.append({name: row for rows in by_device for name, row in rows.items()})
     shared = [name for name in at_each[0] if all(name in rows for rows in at_each)]
     return {name: tuple(rows[name] for rows in at_each) for name in shared}
 
@@ -63,18 +59,17 @@ def kept_rows(
     """The newest row of each candidate (by its name) that still holds, from the CSVs of this problem and device.
 
     The candidate's source and name, the problem's hash and sizes, this software's own source, the values of the
-    settings, the device, torch, CUDA and the driver are all what they were, and no file that the candidate may read beside
-    its own has changed since the run began. A device without a UUID stands for all of its model.
+    settings, the device, torch, CUDA and the driver are all what they were, and no file that the candidate may read
+    beside its own has changed since the run began. A device without a UUID stands for all of its model.
     """
     folder = out_dir / problem.name / device_slug(device.name, device.kind)
+    of_device = ("torch", "cuda", "driver", *(["uuid"] if device.uuid is not None else []))
     wanted = {
         "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
         "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
-        "baseline_hash": problem.baseline and problem.baseline.source_hash,
-        "device_name": device.name, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
+        "baseline_hash": problem.baseline and problem.baseline.source_hash, "device_name": device.name,
+        **{name: getattr(device, name) for name in of_device},
     }
-    if device.uuid is not None:
-        wanted["uuid"] = device.uuid
     known = {each.name: each for each in candidates}
     kept: dict[str, Kept] = {}
     for path in sorted(folder.glob("*.csv"), key=lambda path: path.stem, reverse=True):
@@ -97,10 +92,8 @@ def kept_rows(
 
 
 def _has_other_files(candidate: Candidate, utc: str) -> bool:
-    """Whether anything that the candidate may read beside its file was put there or changed since `utc`.
-
-    What a module, a header or a CUDA source beside it says is in no hash of its own. The time asked for is that at which
-    the system has noted a change: a file's time of modification is anybody's to set.
+    """Whether anything that the candidate may read beside its file, which no hash covers, was put there or changed
+    since `utc`, by the time at which the system noted it: a file's time of modification is anybody's to set.
     """
     try:
         since = datetime.fromisoformat(utc.replace("Z", "+00:00")).timestamp()

@@ -1,6 +1,4 @@
-"""Reads the raw samples that lie beside a CSV, one JSON line for each record; what is missing or broken is simply not
-there, because the record stands without it.
-"""
+"""Reads the raw samples beside a CSV, a JSON line for each record. What is missing or broken is simply not there."""
 
 from __future__ import annotations
 
@@ -18,10 +16,9 @@ def read_samples(csv_path: Path, record: Record) -> dict[str, Any]:
     """The samples of `record`, as its run wrote them; empty when there are none to be had."""
     path = csv_path.with_suffix(".jsonl")
     try:
-        known = _samples_in(path, path.stat().st_mtime_ns)
+        return _samples_in(path, path.stat().st_mtime_ns).get((record.run_id, record.candidate, record.role), {})
     except OSError:
         return {}
-    return known.get((record.run_id, record.candidate, record.role), {})
 
 
 @lru_cache(maxsize=1)
@@ -40,16 +37,18 @@ def _samples_in(path: Path, changed_ns: int) -> dict[tuple[Any, ...], dict[str, 
 
 def compiler_reports(samples: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the compiler said of each kernel; empty where it said nothing."""
-    build = samples.get("build")
-    kernels = build.get("kernels") if isinstance(build, Mapping) else None
-    return [each for each in kernels if isinstance(each, dict)] if isinstance(kernels, list) else []
+    return [each for each in _of_build(samples, "kernels") if isinstance(each, dict)]
 
 
 def compiler_warnings(samples: Mapping[str, Any]) -> list[str]:
     """What the compilers warned of on the candidate's own lines."""
+    return [str(each) for each in _of_build(samples, "compiler_warnings")]
+
+
+def _of_build(samples: Mapping[str, Any], name: str) -> list[Any]:
     build = samples.get("build")
-    warnings = build.get("compiler_warnings") if isinstance(build, Mapping) else None
-    return [str(each) for each in warnings] if isinstance(warnings, list) else []
+    values = build.get(name) if isinstance(build, Mapping) else None
+    return values if isinstance(values, list) else []
 
 
 def evidence_in(samples: dict[str, Any]) -> Evidence | None:

@@ -5,11 +5,7 @@ src/score.py of github.com/ScalingIntelligence/KernelBench: fast_p is the share 
 whose speedup over eager is greater than p; fast_0 is therefore the correctness rate. The geometric mean is over the
 correct samples alone. What counts as correct is this harness's business, and stricter: status `ok`, or `unsure`, which
 is right and could not be timed, so that it counts for fast_0 and for no other. A row that does not show its work
-(`results.ranking`) is no sample.
-
-Runs over a baseline of the user's own have scores apart, with its speedups in eager's place. Beside the scores of many
-stands the reward of one (`reward_of`), and a record in the fields of KernelBench's `KernelExecResult`
-(`result_fields`), for programs that were written for it.
+(`results.ranking`) is no sample. Runs over a baseline of the user's own have scores apart.
 """
 
 from __future__ import annotations
@@ -33,18 +29,15 @@ from harness.timing.stats.trimmed_mean import Interval
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 _CORRECT = (Status.OK, Status.UNSURE)
 _NOT_TRIED = {Status.HARNESS_ERROR, *WANT_ANOTHER_DEVICE}  # no verdict on the candidate
-
-
-# Of a reward: for outputs that are right. What is left goes to the time.
-_FOR_RIGHT = 0.1
+_FOR_RIGHT = 0.1  # of a reward, for outputs that are right; what is left goes to the time
 
 
 def reward_of(record: Record) -> float | None:
     """Return a reward from 0 to 1 for a `record` that was ranked, or None where another try may say otherwise.
 
-    0 where the candidate is to blame; 0.1 where its outputs are right, but it was not timed, or has no rank, as what only
-    calls a library. Else 0.1 + 0.9·lo/(1 + lo), with the low end of the speedup's interval, which luck cannot raise: 0.55
-    at 1×, 0.7 at 2×, 0.82 at 4×.
+    0 where the candidate is to blame; 0.1 where its outputs are right, but it was not timed, or has no rank, as what
+    only calls a library. Else 0.1 + 0.9·lo/(1 + lo), with the low end of the speedup's interval, which luck cannot
+    raise: 0.55 at 1×, 0.7 at 2×, 0.82 at 4×.
     """
     if record.blame == "candidate":
         return 0.0
@@ -59,7 +52,8 @@ class Scores:
     """`n` samples, of which `correct`; `fast` has fast_p for each of `THRESHOLDS`.
 
     `open` counts for each threshold the samples whose interval holds it, so that another run may count them otherwise;
-    at 1 also those whose word is UNSURE. `mean` is the geometric mean speedup of the correct ones that were timed, `timed` of them.
+    at 1 also those whose word is UNSURE. `mean` is the geometric mean speedup of the correct ones that were timed,
+    `timed` of them.
     """
 
     n: int
@@ -80,9 +74,9 @@ class DeviceScores:
 
     `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
     candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
-    `unshown` names the problems left out since no row of theirs shows its work. `over` names what the speedups are over,
-    several files where problems have baselines of their own; `without_baseline` the problems left out since theirs was not
-    ok.
+    `unshown` names the problems left out since no row of theirs shows its work. `over` names what the speedups are
+    over, several files where problems have baselines of their own; `without_baseline` the problems left out since
+    theirs was not ok.
     """
 
     device_name: str
@@ -103,8 +97,7 @@ def scores_of(runs: Iterable[ResultFile], without_candidate: Sequence[str] = ())
     `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
     a failed one, and so do these. Runs over eager come first, then those over files of the user's.
     """
-    over_eager: list[ResultFile] = []
-    over_files: list[ResultFile] = []
+    over_eager, over_files = [], []
     for run in runs:
         (over_files if any(record.baseline_hash for record in run.records) else over_eager).append(run)
     scores = _scores_over_alike(over_eager, without_candidate)
@@ -128,7 +121,9 @@ def _share(devices: Sequence[Sequence[ResultFile]]) -> bool:
     """Whether no candidate has a row on two of the devices in their newest runs, as after a run with --devices."""
     judged = []
     for runs in devices:
-        newest = {name: records for run in sorted(runs, key=lambda run: run.utc) for name, records in _by_problem(run).items()}
+        newest: dict[str, list[Record]] = {}
+        for run in sorted(runs, key=lambda run: run.utc):
+            newest |= _by_problem(run)
         judged.append({(name, record.candidate) for name, records in newest.items() for record in records})
     return sum(map(len, judged)) == len(set().union(*judged))
 
@@ -150,8 +145,8 @@ def _of_device(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> 
         for name, records in _by_problem(run).items():
             if fault_of(run.records) is not None:
                 without_baseline[name] = None
-                continue
-            with_records.setdefault(name, []).append((run, records))
+            else:
+                with_records.setdefault(name, []).append((run, records))
     # A candidate that was judged twice is one sample: its newest.
     problems = {
         name: {record.candidate: record for _, record in sorted(newest_rows(each), key=lambda row: row[0].utc)}
@@ -166,24 +161,19 @@ def _of_device(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> 
         tried = [record for record in records if record.status not in _NOT_TRIED]
         not_tried += len(records) - len(tried)
         every += tried
-        if not tried:
-            left_out.append(name)
-            continue
-        best.append(max(tried, key=_goodness))
-        if best[-1].status not in _CORRECT:
-            unsolved.append(name)
+        if tried:
+            best.append(max(tried, key=_goodness))
+        if not tried or best[-1].status not in _CORRECT:
+            (unsolved if tried else left_out).append(name)
     missing = len(without_candidate)
     cards = {record.uuid for run in runs for record in run.records}
+    baselines = (record.baseline for by_candidate in problems.values() for record in by_candidate.values())
     return DeviceScores(
         runs[0].device_name, cards.pop() if len(cards) == 1 else None,
         _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out),
-        not_tried, tuple(unshown), _over(records for each in problems.values() for records in each.values()),
+        not_tried, tuple(unshown), tuple(dict.fromkeys(filter(None, baselines))) or ("eager",),
         tuple(name for name in without_baseline if name not in problems),
     )
-
-
-def _over(records: Iterable[Record]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(record.baseline for record in records if record.baseline)) or ("eager",)
 
 
 def _goodness(record: Record) -> tuple[bool, float]:
@@ -206,9 +196,7 @@ def _scores(records: Sequence[Record], n: int) -> Scores:
 
 
 def _is_open(record: Record, interval: Interval, threshold: float) -> bool:
-    """Whether another run may find the speedup on the other side of `threshold`. Its word says so for 1, since the control's
-    distance is in that.
-    """
+    """Whether another run may find the speedup beyond `threshold`. On 1 the word, which knows the control, counts."""
     return interval.lo <= threshold < interval.hi or (threshold == 1.0 and record.call == "UNSURE")
 
 
@@ -239,9 +227,7 @@ def _compiled(record: Record) -> bool:
 
 def _runtime_stats(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
     times_ms = [time_us / 1e3 for worker in samples.get("players", []) for time_us in worker["candidate_us"]]
-    if not times_ms:
-        return {}
-    return {
+    return {} if not times_ms else {
         "mean": statistics.fmean(times_ms), "std": statistics.pstdev(times_ms), "min": min(times_ms),
         "max": max(times_ms), "median": statistics.median(times_ms), "num_trials": len(times_ms),
         "hardware": record.device_name, "device": record.device_kind,
@@ -252,20 +238,18 @@ def _metadata(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
     metadata: dict[str, Any] = {"hardware": record.device_name, "device": record.device_kind}
     errors = samples.get("errors", [])
     if errors:
-        passed = sum(_passed(each) for each in errors)
-        metadata["correctness_trials"] = f"({passed} / {len(errors)})"
+        metadata["correctness_trials"] = f"({sum(map(_passed, errors))} / {len(errors)})"
     if _is_right(record):
         return metadata
     if record.status is Status.CHECKED:  # no error, and no verdict at the problem's own sizes either
         return {**metadata, "checked": record.reason}
-    name = {Status.BUILD_FAILED: "compilation_error", Status.INCORRECT: "correctness_issue",
-            Status.IMPRECISE: "correctness_issue"}.get(record.status, "runtime_error")
-    if record.reason_code is ReasonCode.RAISED:
-        name = "runtime_error"
-    elif record.reason_code is ReasonCode.BUILD_TIMEOUT:
-        name = "compilation_error"
-    code = record.reason_code.value or record.status.value
-    return {**metadata, name: record.reason, f"{name}_name": code}
+    kinds = {
+        ReasonCode.RAISED: "runtime_error", ReasonCode.BUILD_TIMEOUT: "compilation_error",
+        Status.BUILD_FAILED: "compilation_error", Status.INCORRECT: "correctness_issue",
+        Status.IMPRECISE: "correctness_issue",
+    }
+    name = kinds.get(record.reason_code) or kinds.get(record.status, "runtime_error")
+    return {**metadata, name: record.reason, f"{name}_name": record.reason_code.value or record.status.value}
 
 
 def _passed(error: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ after each candidate, so that a crash keeps what was won.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -22,7 +23,7 @@ from harness.model.errors import InputError
 from harness.model.files.text_files import replacing
 from harness.results.record import FIELDS, Record, clean_text
 
-# Up to so many rows the CSV is written anew with each, in one move; of thousands that would take longer than to judge them.
+# Up to so many rows the CSV is written anew with each, in one move; of thousands that takes longer than to judge them.
 _MOST_ANEW = 256
 _CPU_NOISE = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:\d+-core|cpu|processor)\b", re.IGNORECASE)
 
@@ -47,9 +48,8 @@ class RecordSink(Protocol):
 
 
 class RunFiles:
-    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples.
-
-    `latest` are those that this process began last: who is interrupted can be told where they are.
+    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples. `latest` are
+    those that this process began last: who is interrupted can be told where they are.
     """
 
     latest: ClassVar[RunFiles | None] = None
@@ -65,8 +65,7 @@ class RunFiles:
 
     @classmethod
     def create(cls, out_dir: Path | str, problem_name: str, device_slug: str, utc: str) -> RunFiles:
-        """Make `out_dir/problem_name/device_slug/UTC.csv` (the header alone) and the empty `.jsonl` beside
-        it.
+        """Make `out_dir/problem_name/device_slug/UTC.csv` (the header alone) and the empty `.jsonl` beside it.
 
         `utc` is ISO 8601; the file is named without its dashes and colons (`20250601T123000Z`), which no file
         system refuses. A second run in the same second gets `-2`. Raises InputError when the disk refuses.
@@ -77,11 +76,9 @@ class RunFiles:
             folder.mkdir(parents=True, exist_ok=True)
             for attempt in range(1, 1000):
                 csv_path = folder / (f"{stem}.csv" if attempt == 1 else f"{stem}-{attempt}.csv")
-                try:
+                with contextlib.suppress(FileExistsError):
                     csv_path.open("x").close()
                     break
-                except FileExistsError:
-                    continue
             files = cls(csv_path, csv_path.with_suffix(".jsonl"))
             files._rewrite()
             files._held = files.jsonl_path.open("a", encoding="utf-8")
@@ -94,19 +91,10 @@ class RunFiles:
         return files
 
     def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
-        """Add a record and its raw samples. Returns None, or one sentence when the disk refused.
-
-        The record is kept in memory then, and the next call tries to write it again.
-        """
+        """Add a record and its samples. Returns None, or a sentence if the disk refused: the next call tries again."""
         self.records.append(record)
-        line = {
-            "schema_version": record.schema_version,
-            "run_id": record.run_id,
-            "candidate": record.candidate,
-            "role": record.role,
-            "status": record.status.value,
-            "samples": jsonable(samples or {}),
-        }
+        line = {name: getattr(record, name) for name in ("schema_version", "run_id", "candidate", "role")}
+        line |= {"status": record.status.value, "samples": jsonable(samples or {})}
         text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         self._unwritten.append(text + "\n")
         refusal = self._refusal()
@@ -123,7 +111,7 @@ class RunFiles:
         return refusal and f"{refusal}; {self._save_elsewhere()}"
 
     def remove_if_empty(self) -> None:
-        """Take the files of a run that ended before its first record off the disk: nobody could make anything of them."""
+        """Take the files of a run that ended before its first record off the disk."""
         if not self.records:
             for path in (self.csv_path, self.jsonl_path):
                 path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Runs sorted into what the page is made of: problems, in each its cases, in each its entries with their history.
 
-A case is one problem at one set of sizes on one device. Its table has the newest row of each candidate, from whichever
-run: what else there is of it is history. Rows of another problem text, method or card of that name are listed apart.
+The table of a case has the newest row of each candidate, from whichever run: what else there is of it is history. Rows
+of another problem text, method or card of that name are listed apart.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from harness.results.ranking import grouped, place_in_table
 from harness.results.record import Record
 from harness.results.result_files import ResultFile
 
-Question = tuple[str, str, str]  # problem, dtype, mode
-
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a case: `label` is its name, made unique within the case; `history` from the oldest to this one.
-
-    `is_earlier` is whether it is from another run than the case's newest.
+    """One row of a case, `is_earlier` where not of its newest run: `label` is its name, made unique within the case,
+    and `history` goes from the oldest to this one.
     """
 
     anchor: str
@@ -37,9 +34,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Case:
-    """One problem at one set of sizes on one device, with the newest row of each candidate in the table's order.
-
-    `run` is its newest run, and `runs` how many there are.
+    """One problem at one set of sizes on one device, with the newest row of each candidate in the table's order. `run`
+    is its newest run, and `runs` how many there are.
     """
 
     anchor: str
@@ -61,7 +57,7 @@ class Case:
 
     @property
     def over(self) -> tuple[str, str | None]:
-        """What the speedups of its rows are over: the name of a baseline, and the hash of its source if it is a file."""
+        """What the speedups of its rows are over: the name of a baseline, and the hash of its source if a file."""
         first = next((record for record in self.records if record.baseline), self.records[0])
         return first.baseline or "eager", first.baseline_hash
 
@@ -90,15 +86,15 @@ def problems_of(
     runs: Sequence[ResultFile], sources: Mapping[str, Source], note: Callable[[str], None] = lambda text: None
 ) -> list[Problem]:
     """The runs, given from the oldest to the newest, as problems sorted by name."""
-    by_question: dict[Question, dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
+    asked: dict[tuple[str, str, str], dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
     for run in runs:
         for group in grouped(run.records):
             first = group[0]
             question = (first.problem, first.dtype, first.mode or "forward")
-            place = (device_of(first, run), frozenset(first.sizes.split()))
-            by_question.setdefault(question, {}).setdefault(place, []).append((run, group))
+            place = (ResultFile(run.path, (first,)).device_name, frozenset(first.sizes.split()))
+            asked.setdefault(question, {}).setdefault(place, []).append((run, group))
     problems = []
-    for number, (question, places) in enumerate(sorted(by_question.items()), start=1):
+    for number, (question, places) in enumerate(sorted(asked.items()), start=1):
         cases = [
             _case(f"p{number}c{position}", device, with_records, sources, note)
             for position, ((device, _), with_records) in enumerate(sorted(places.items(), key=_gpus_first), start=1)
@@ -107,25 +103,19 @@ def problems_of(
     return problems
 
 
-def device_of(record: Record, run: ResultFile) -> str:
-    return record.device_name or record.device_kind or run.path.parent.name
-
-
 def _gpus_first(item: tuple[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]) -> tuple[object, ...]:
     (device, sizes), with_records = item
     return with_records[-1][1][0].on_cpu, device, sorted(sizes)
 
 
 def _case(
-    anchor: str,
-    device: str,
-    with_records: Sequence[tuple[ResultFile, list[Record]]],
-    sources: Mapping[str, Source],
+    anchor: str, device: str, with_records: Sequence[tuple[ResultFile, list[Record]]], sources: Mapping[str, Source],
     note: Callable[[str], None],
 ) -> Case:
     run = with_records[-1][0]
     cards = {_card_of(record, run) for record in with_records[-1][1]}
-    comparable = [(each, [record for record in records if _card_of(record, each) in cards]) for each, records in with_records]
+    comparable = [(each, [record for record in records if _card_of(record, each) in cards])
+                  for each, records in with_records]
     rows = sorted(newest_rows(comparable), key=lambda row: place_in_table(row[1]))
     samples = {path: read_samples(path, note) for path in sorted({each.path for each, _ in rows})}
     history: dict[tuple[str, str], list[Record]] = {}
@@ -133,8 +123,7 @@ def _case(
         for record in records:
             history.setdefault((record.candidate, record.role), []).append(record)
     entries, rank = [], 0
-    labels = _labels(record for _, record in rows)
-    for number, (label, (own_run, record)) in enumerate(zip(labels, rows), start=1):
+    for number, (label, (own_run, record)) in enumerate(zip(_labels(record for _, record in rows), rows), start=1):
         key = (record.candidate, record.role)
         rank += record.rank is not None
         entries.append(Entry(

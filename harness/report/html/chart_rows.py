@@ -1,13 +1,12 @@
 """The rows that the charts draw, as plain dictionaries computed from records and samples; nothing is drawn here.
 
-Entries of several devices stand on one line where they are one source or one baseline: never two kernels. The rows of
-single launches are `launches`', those of a device's roofs `roofline`'s.
+Entries of several devices stand on one line where they are one source or one baseline: never two kernels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.report import terminal
@@ -26,17 +25,15 @@ def speedups(case: Case) -> list[Row]:
     """One row per timed entry: estimate and interval over eager."""
     timed = [entry for entry in case.entries if has_speedup(entry.record)]
     ends = [end for entry in timed for end in _interval(entry.record)]
-    return [_speedup_row(entry, _side(entry.record, ends)) for entry in timed]
+    return [
+        {"name": entry.label, "call": entry.record.call or "none", "role": entry.record.role,
+         "side": _side(entry.record, ends), **with_interval(entry.record), "label": terminal.speedup_text(entry.record)}
+        for entry in timed
+    ]
 
 
 def has_speedup(record: Record) -> bool:
     return record.status in TIMED and record.speedup is not None and record.speedup > 0
-
-
-def _speedup_row(entry: Entry, side: str) -> Row:
-    record = entry.record
-    plain = {"name": entry.label, "call": record.call or "none", "role": record.role, "side": side}
-    return plain | with_interval(record) | {"label": terminal.speedup_text(record)}
 
 
 def with_interval(record: Record) -> Row:
@@ -52,9 +49,8 @@ def _interval(record: Record) -> tuple[float, float]:
 
 
 def _side(record: Record, ends: Sequence[float]) -> str:
-    """Where a label has room on a logarithmic axis of all `ends`: beside the point, to its right in the left half.
-
-    Above it when its own interval would run through the label.
+    """Where a label has room on a logarithmic axis of all `ends`: to the point's right in the left half, else to its
+    left, above it when its own interval would run through the label.
     """
     least, most = math.log(min(*ends, 1.0)), math.log(max(*ends, 1.0))
     lo, hi = _interval(record)
@@ -72,9 +68,7 @@ def place(case: Case) -> str:
 def rounds(entry: Entry, most: int) -> list[Row]:
     """The speedup of each round over eager, and one row of kind "interval" with what they were estimated at."""
     ratios = [ratio for worker in entry.samples.players for ratio in worker.ratios if abs(ratio) < 50]
-    rows: list[Row] = [
-        {"kind": "round", "round": number, "x": math.exp(ratio)} for number, ratio in enumerate(ratios, 1)
-    ]
+    rows: list[Row] = [{"kind": "round", "round": place, "x": math.exp(each)} for place, each in enumerate(ratios, 1)]
     over_eager = speedup_over_eager(entry.record)  # as the rounds are, whatever the row's own speedup is over
     if rows and over_eager is not None:
         ends = {"x": over_eager.estimate, "lo": over_eager.lo, "hi": over_eager.hi}
@@ -84,27 +78,20 @@ def rounds(entry: Entry, most: int) -> list[Row]:
 
 def errors(samples: Samples) -> list[Row]:
     """For each family the input set that came nearest to its bound: the error, eager's, and what was allowed."""
+    worst: dict[str, FamilyError] = {}
+    for each in samples.errors:
+        worst[each.family] = max(worst.get(each.family, each), each, key=lambda error: error.share)
     rows = []
-    for each in worst_by_family(samples.errors):
+    for each in worst.values():
         for what, value in (("candidate", each.max_u), ("eager", each.eager_max_u), ("allowed", each.allowed_max_u)):
             if value is not None:
                 rows.append({"family": each.family, "what": what, "u": value, "sizes": each.sizes})
     return rows
 
 
-def worst_by_family(family_errors: Iterable[FamilyError]) -> list[FamilyError]:
-    worst: dict[str, FamilyError] = {}
-    for each in family_errors:
-        if each.family not in worst or each.share > worst[each.family].share:
-            worst[each.family] = each
-    return list(worst.values())
-
-
 def history(entry: Entry) -> list[Row]:
-    """The speedups of an entry in its runs over the baseline of its newest; each version of its source is numbered, from
-    the oldest.
-
-    An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
+    """The speedups of an entry in its runs over the baseline of its newest; versions of its source are numbered from
+    the oldest. An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
     """
     versions = list(dict.fromkeys(record.source_hash for record in entry.history))
     over = entry.record.baseline_hash
@@ -140,9 +127,8 @@ class SideRow:
 
 
 def side_by_side(problem: Problem) -> list[SideRow]:
-    """Candidates joined by their source, baselines by name, fastest first.
-
-    A name that stands for several sources has as many lines, and the beginning of each source's hash behind it.
+    """Candidates joined by their source, baselines by name, fastest first. A name that stands for several sources has
+    as many lines, and the beginning of each source's hash behind it.
     """
     joined: dict[tuple[str, str], dict[int, Entry]] = {}
     copied = copied_sources(case.records for case in problem.cases)
@@ -156,21 +142,17 @@ def side_by_side(problem: Problem) -> list[SideRow]:
             joined.setdefault(key, {})[number] = entry
     first = [next(iter(entries.values())) for entries in joined.values()]
     labels = [entry.label for entry in first]
-    rows = [
-        SideRow(
-            f"{entry.label} ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1
-            else entry.label,
-            tuple(entries.get(number) for number in range(len(problem.cases))),
-        )
-        for entry, entries in zip(first, joined.values())
-    ]
+    rows = []
+    for entry, entries in zip(first, joined.values()):
+        source = f" ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1 else ""
+        in_cases = tuple(entries.get(number) for number in range(len(problem.cases)))
+        rows.append(SideRow(f"{entry.label}{source}", in_cases))
     return sorted(rows, key=_fastest_first)
 
 
 def speedups_beside(problem: Problem) -> list[Row]:
-    """What the chart draws of it: a row for each speedup, with the device that it was measured on.
-
-    Only of the devices whose speedups are over the first one's baseline: others are of another scale.
+    """What the chart draws of it: a row for each speedup, with its device, if that has the first one's baseline: others
+    are of another scale.
     """
     rows: list[Row] = []
     for line in side_by_side(problem):

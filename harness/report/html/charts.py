@@ -1,12 +1,11 @@
-"""All charts by name: those of a whole run (speedups, devices side by side, roofline), and those of one candidate.
+"""All charts by name, as Altair's specifications; the page's script puts in the rows and the width of the window.
 
-Altair makes the specifications; rows are put in by the page's script, with the width that the reader's window has.
-First what they are put together from: the page's colours and fonts, rows by kind, axes, tooltips. Colours are the page's
-CSS variables, so that light, dark and print need no drawing anew.
+Colours are the page's CSS variables, so that light, dark and print need no drawing anew.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,15 +31,8 @@ def finished(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
     text = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12}
     padding = {"left": 2, "right": 10, "top": 4, "bottom": 2}
     chart = chart.configure(background="transparent", font=_FONT, padding=padding).configure_view(stroke=None)
-    chart = chart.configure_axis(
-        **text,
-        titleFontWeight="normal",
-        titlePadding=8,
-        gridColor=GRID,
-        domainColor=LINE,
-        tickColor=LINE,
-        labelLimit=190,
-    )
+    lines = {"gridColor": GRID, "domainColor": LINE, "tickColor": LINE}
+    chart = chart.configure_axis(**text, **lines, titleFontWeight="normal", titlePadding=8, labelLimit=190)
     chart = chart.configure_axisX(labelSeparation=5)  # px; of neighbours that would come closer one is left out
     chart = chart.configure_legend(**text, title=None, orient="top", columns=2, labelLimit=320, symbolSize=70)
     made = chart.configure_text(color=INK, fontSize=12).to_dict()
@@ -62,13 +54,10 @@ def only(value: str | Sequence[str], field: str = "kind") -> alt.Chart:
 
 def told(**titles: str | tuple[str, str]) -> list[alt.Tooltip]:
     """A tooltip of texts (`name="title"`) and numbers (`name=("title", "format")`), in the order given."""
-    made = []
-    for name, title in titles.items():
-        if isinstance(title, str):
-            made.append(alt.Tooltip(f"{name}:N", title=title))
-        else:
-            made.append(alt.Tooltip(f"{name}:Q", title=title[0], format=title[1]))
-    return made
+    return [
+        alt.Tooltip(f"{name}:N", title=title) if isinstance(title, str)
+        else alt.Tooltip(f"{name}:Q", title=title[0], format=title[1]) for name, title in titles.items()
+    ]
 
 
 def meaning(colors: dict[str, str]) -> alt.Scale:
@@ -90,9 +79,8 @@ def logarithmic(channel: type[alt.X | alt.Y], field: str, title: str, padding: i
 
 def role_shape() -> alt.Shape:
     """A circle for a candidate, a diamond for a baseline."""
-    return alt.Shape(
-        "role:N", legend=None, scale=alt.Scale(domain=["candidate", "baseline"], range=["circle", "diamond"])
-    )
+    scale = alt.Scale(domain=["candidate", "baseline"], range=["circle", "diamond"])
+    return alt.Shape("role:N", legend=None, scale=scale)
 
 
 def line_at_one() -> alt.Chart:
@@ -105,6 +93,7 @@ def by_side(right: object, left: object, above: object) -> alt.ExprRef:
     return alt.ExprRef(f"datum.side === 'right' ? {right!r} : datum.side === 'left' ? {left!r} : {above!r}")
 
 
+@functools.lru_cache(maxsize=1)
 def specifications() -> dict[str, dict[str, Any]]:
     """Every chart's Vega-Lite specification by its name, without rows and without a width."""
     made = {"speedup": _speedup(), "beside": _beside(), "roofline": _roofline(), **_of_a_candidate()}
@@ -133,17 +122,8 @@ def _beside() -> alt.LayerChart:
     color = alt.Color("device:N", sort=None, scale=scale, legend=legend)
     quiet = alt.Stroke("device:N", sort=None, scale=scale, legend=None)
     interval = rows().mark_rule(strokeWidth=4, opacity=0.4).encode(alt.X("lo:Q", title=title), y, quiet, x2="hi:Q")
-    point = (
-        rows()
-        .mark_point(filled=True, size=110, opacity=1)
-        .encode(
-            x,
-            y,
-            color,
-            alt.Shape("device:N", sort=None, legend=legend),
-            tooltip=told(name="name", device="device", text="speedup"),
-        )
-    )
+    shape, tooltip = alt.Shape("device:N", sort=None, legend=legend), told(name="name", device="device", text="speedup")
+    point = rows().mark_point(filled=True, size=110, opacity=1).encode(x, y, color, shape, tooltip=tooltip)
     return alt.layer(line_at_one(), interval, point).properties(height=alt.Step(26))
 
 
@@ -152,11 +132,8 @@ def _roofline() -> alt.LayerChart:
     work, rate = "useful flop per useful byte (log scale)", "useful TFLOP/s (log scale)"
     x, y = logarithmic(alt.X, "x", work, 0), logarithmic(alt.Y, "y", rate, 14)
     dashes = alt.StrokeDash("name:N", sort=None, legend=alt.Legend(columns=2, symbolStrokeColor=MUTED))
-    roof = (
-        only("roof")
-        .mark_line(strokeWidth=2, clip=True)
-        .encode(x, y, dashes, color=alt.value(MUTED), tooltip=told(name="roof", y=("TFLOP/s", ".3~g")))
-    )
+    roof = only("roof").mark_line(strokeWidth=2, clip=True)
+    roof = roof.encode(x, y, dashes, color=alt.value(MUTED), tooltip=told(name="roof", y=("TFLOP/s", ".3~g")))
     wide = alt.ExprRef("width > 520 ? 1 : 0")  # on a phone the names would lie on each other; a touch tells them
     leader = only("label").mark_rule(color=LINE, opacity=wide).encode(x, y, x2="x2:Q", y2="y2:Q")
     look = {"align": by_side("left", "right", "center"), "dx": by_side(4, -4, 0), "baseline": "middle", "fontSize": 11}
@@ -164,25 +141,16 @@ def _roofline() -> alt.LayerChart:
     name = name.encode(alt.X("x2:Q", title=work), alt.Y("y2:Q", title=rate), text="name:N")
     color = alt.Color("problem:N", sort=None, scale=alt.Scale(range=SERIES), legend=alt.Legend(columns=1))
     figures = {"y": ("TFLOP/s", ".4~g"), "percent": ("% of speed of light", ".1f")}
-    point = (
-        only("point")
-        .mark_point(filled=True, size=95, opacity=1)
-        .encode(x, y, color, role_shape(), tooltip=told(name="name", problem="problem", text="speedup", **figures))
-    )
+    tooltip = told(name="name", problem="problem", text="speedup", **figures)
+    point = only("point").mark_point(filled=True, size=95, opacity=1).encode(x, y, color, role_shape(), tooltip=tooltip)
     chart = alt.layer(roof, leader, name, point).resolve_scale(strokeDash="independent", color="independent")
     return chart.properties(height=420)
 
 
 def _of_a_candidate() -> dict[str, alt.LayerChart | alt.Chart]:
-    """The charts of one candidate: its launches in time and beside the clock, its rounds, its errors, its history.
-
-    Those over time are there twice, for seconds and for rounds.
-    """
+    """The charts of one candidate; those over time are there twice, for seconds and for rounds."""
     made: dict[str, alt.LayerChart | alt.Chart] = {
-        "distribution": _distribution(),
-        "rounds": _rounds(),
-        "against_clock": _against_clock(),
-        "errors": _errors(),
+        "distribution": _distribution(), "rounds": _rounds(), "against_clock": _against_clock(), "errors": _errors(),
         "history": _history(),
     }
     for axis, title in _TIME_AXES.items():

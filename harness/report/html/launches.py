@@ -1,7 +1,6 @@
 """What the charts of one candidate's launches draw: in time, beside the clock, and as a distribution.
 
-Times are shown in per cent from their own median, so that a candidate and eager, however far apart, show the same drift
-on the same scale.
+Times are in per cent from their own median, so that a candidate and eager, however far apart, show one drift alike.
 """
 
 from __future__ import annotations
@@ -17,12 +16,8 @@ _WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to
 
 
 def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
-    """Single launches in order, in per cent from their arm's median, as ("seconds" or "rounds", rows).
-
-    At most `most` launches of each arm are kept, evenly spaced; what is on the time axis depends on whether the
-    times of the readings were recorded.
-    """
-    timed_s = bool(samples.players) and all(_ends(worker, True) for worker in samples.players)
+    """At most `most` launches of each arm in order, in per cent from its median, as ("seconds" or "rounds", rows)."""
+    timed_s = _has_times(samples)
     rows: list[Row] = []
     for arm in ("candidate", "eager"):
         launches = [each for worker in samples.players for each in _arm(worker, arm)]
@@ -42,7 +37,7 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
 
 def clocks(samples: Samples) -> list[Row]:
     """SM clock, power and temperature of each reading on the axis of `drift`; empty where no clock was recorded."""
-    timed_s = bool(samples.players) and all(_ends(worker, True) for worker in samples.players)
+    timed_s = _has_times(samples)
     rows: list[Row] = []
     start = 0.0
     for worker in samples.players:
@@ -93,14 +88,14 @@ def distribution(samples: Samples) -> list[Row]:
         counts = [0] * _BINS
         for off in each:
             counts[min(_BINS - 1, max(0, int((off - lo) / step)))] += 1
-        rows += [
-            {
-                "lo": lo + step * place, "hi": lo + step * (place + 1), "share": 100 * count / len(each), "launches": count,
-                "arm": arm,
-            }
-            for place, count in enumerate(counts) if count
-        ]
+        rows += [{"lo": lo + step * place, "hi": lo + step * (place + 1), "share": 100 * count / len(each),
+                  "launches": count, "arm": arm} for place, count in enumerate(counts) if count]
     return rows
+
+
+def _has_times(samples: Samples) -> bool:
+    """Whether the time axis can have seconds: the times of the readings were recorded in every worker."""
+    return bool(samples.players) and all(_ends(worker, True) for worker in samples.players)
 
 
 def _arm(worker: Worker, arm: str) -> tuple[float, ...]:
@@ -108,9 +103,7 @@ def _arm(worker: Worker, arm: str) -> tuple[float, ...]:
 
 
 def _per_round(worker: Worker, *, usually: bool = False) -> int:
-    """Readings of each round that was kept: one, or in older files two; where that cannot be told 0, or what is usual in
-    files that do not say which rounds were kept, and in others.
-    """
+    """Readings of each kept round: one, or in older files two; where that cannot be told 0, or what is `usually` so."""
     rounds, kept = len(worker.log_ratios), sum(reading.kept is not False for reading in worker.readings)
     if rounds and kept in (rounds, 2 * rounds):
         return kept // rounds
@@ -126,9 +119,8 @@ def _ends(worker: Worker, timed_s: bool) -> list[float]:
     last = places[per_round - 1 :: per_round]
     if not timed_s:
         return [(number + 1) / per_round for number in last]
-    if any(reading.at_s is None for reading in worker.readings):
-        return []
-    return [worker.readings[number].at_s for number in last]
+    is_known = all(reading.at_s is not None for reading in worker.readings)
+    return [worker.readings[number].at_s for number in last] if is_known else []
 
 
 def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:

@@ -33,9 +33,8 @@ _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "J
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is shown of each entry: launches and rounds per arm, characters of a source or log, older runs.
-
-    `entries` is how many of a case have a section of their own.
+    """How much is shown of each entry: launches and rounds per arm, characters of a source or log, older runs; and how
+    many `entries` of a case have a section of their own.
     """
 
     launches: int
@@ -47,13 +46,8 @@ class Detail:
 # From all there is to what fits in any case.
 _ALL = 100_000
 _DETAILS = (
-    Detail(400, 100_000, 200, _ALL),
-    Detail(120, 20_000, 50, _ALL),
-    Detail(40, 6_000, 20, _ALL),
-    Detail(0, 2_000, 10, _ALL),
-    Detail(40, 2_000, 10, 50),
-    Detail(0, 0, 5, 20),
-    Detail(0, 0, 0, 0),
+    Detail(400, 100_000, 200, _ALL), Detail(120, 20_000, 50, _ALL), Detail(40, 6_000, 20, _ALL),
+    Detail(0, 2_000, 10, _ALL), Detail(40, 2_000, 10, 50), Detail(0, 0, 5, 20), Detail(0, 0, 0, 0),
 )
 
 
@@ -83,27 +77,19 @@ class Page:
 
 def render(gathered: Gathered, sources: Mapping[str, Source], utc: str) -> Page:
     """The page of all runs, below `LIMIT_BYTES`. Raises HarnessError where a package that draws is not installed."""
-    require_packages()
+    missing = " ".join(name for module, name in _PACKAGES.items() if importlib.util.find_spec(module) is None)
+    if missing:
+        raise HarnessError(f"the report is drawn by {missing}, not installed here. Type pip install {missing}")
     notes = list(gathered.notes)
     problems = problems_of(gathered.runs, sources, notes.append)
     entries = sum(len(case.entries) for problem in problems for case in problem.cases)
-    html, left_out, place = "", [], 0
-    while True:
-        detail = _DETAILS[place]
-        left_out = [_left_out(detail)] if place else []
-        html = _html(problems, [*notes, *left_out], detail, gathered, utc)
-        size = len(html.encode())
-        if size < LIMIT_BYTES or place + 1 == len(_DETAILS):
-            break
+    place, size = -1, LIMIT_BYTES
+    while size >= LIMIT_BYTES and place + 1 < len(_DETAILS):
         place = min(place + (2 if size > 2 * LIMIT_BYTES else 1), len(_DETAILS) - 1)
-    return Page(html, (*notes, *left_out), len(problems), entries)
-
-
-def require_packages() -> None:
-    missing = [name for module, name in _PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        names = " ".join(missing)
-        raise HarnessError(f"the report is drawn by {names}, not installed here. Type pip install {names}")
+        told = [*notes, *([_left_out(_DETAILS[place])] if place else [])]
+        html = _html(problems, told, _DETAILS[place], gathered, utc)
+        size = len(html.encode())
+    return Page(html, tuple(told), len(problems), entries)
 
 
 def _left_out(detail: Detail) -> str:
@@ -119,20 +105,23 @@ def _left_out(detail: Detail) -> str:
 def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gathered: Gathered, utc: str) -> str:
     import jinja2
 
+    from harness.report.html.charts import specifications
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text, "percent": terminal.percent_text,
-        "units": terminal.units_text, "speedup": terminal.speedup_text,
+        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text,
+        "percent": terminal.percent_text, "units": terminal.units_text, "speedup": terminal.speedup_text,
     }
-    library, script = _library(), _file("page.js")
+    library = _library()
+    script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("page.js", "page.css"))
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
     return environment.get_template("page.html.j2").render(
         problems=problems, notes=notes, detail=detail, charts=Charts(), launches=launches, plotted=chart_rows,
-        tables=tables, rooflines=rooflines(problems), specifications=_specifications(), utc=utc, version=__version__,
-        generator=GENERATOR, runs=len(gathered.runs), style=safe(_file("page.css")), library=safe(library),
+        tables=tables, rooflines=rooflines(problems), specifications=specifications(), utc=utc, version=__version__,
+        generator=GENERATOR, runs=len(gathered.runs), style=safe(style), library=safe(library),
         source_html=lambda text: safe(_source_html(text, detail.characters)), script=safe(script),
         policy=_policy((library, script)),
     )
@@ -151,13 +140,6 @@ def _source_html(text: str, most: int) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _specifications() -> dict[str, dict[str, Any]]:
-    from harness.report.html.charts import specifications
-
-    return specifications()
-
-
-@functools.lru_cache(maxsize=1)
 def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
@@ -171,10 +153,6 @@ def inside_script(text: str) -> str:
     """A script as it may stand between tags: what would end or open one there is written in another way."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("<!--", "\\x3c!--")
     return re.sub(r"<(/?script)", r"\\x3c\1", text, flags=re.IGNORECASE)
-
-
-def _file(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _policy(scripts: Sequence[str]) -> str:

@@ -35,9 +35,8 @@ class Reading:
 class Worker:
     """What one process of the candidate was timed at: µs per launch, in order, and a log-ratio per round.
 
-    `in_worker_log_ratios` are over the baseline in that same process, where it was timed there too; `shift` is the log
-    of the baseline's mean over several processes less that of its time beside the candidate, where the speedup is over
-    that mean.
+    `in_worker_log_ratios` are over the baseline in that same process; `shift` is the log of the baseline's mean over
+    several processes less that of its time beside the candidate, where the speedup is over that mean.
     """
 
     candidate_us: tuple[float, ...]
@@ -117,10 +116,7 @@ class Samples:
     build: BuildReport | None = None
 
 
-Key = tuple[str, str]  # candidate, role
-
-
-def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[Key, Samples]:
+def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[tuple[str, str], Samples]:
     """The samples beside the CSV, by name and role; empty when there is no such file. `note` takes sentences."""
     path = csv_path.with_suffix(".jsonl")
     try:
@@ -130,7 +126,7 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[Key, Sampl
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    samples: dict[Key, Samples] = {}
+    samples: dict[tuple[str, str], Samples] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -147,13 +143,11 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[Key, Sampl
 
 def _samples(body: Mapping[str, Any]) -> Samples:
     build = body.get("build")
+    kernels = (each for each in _items(body.get("kernels")) if isinstance(each, list) and len(each) >= 3)
     return Samples(
         players=tuple(_worker(each) for each in _mappings(body.get("players"))),
         errors=tuple(_typed(FamilyError, each) for each in _mappings(body.get("errors"))),
-        kernels=tuple(
-            RanKernel(str(each[0]), _number(each[1]), str(each[2]))
-            for each in _items(body.get("kernels")) if isinstance(each, list) and len(each) >= 3
-        ),
+        kernels=tuple(RanKernel(str(name), _number(time_us), str(whose)) for name, time_us, whose, *_ in kernels),
         build=_build(build) if isinstance(build, dict) else None,
     )
 
@@ -176,10 +170,8 @@ def _worker(body: Mapping[str, Any]) -> Worker:
             kept=bool(kept[position]) if position < len(kept) else None,
         ))
     timed = (_numbers(body.get(name)) for name in ("candidate_us", "baseline_us", "log_ratios"))
-    return Worker(
-        *timed, tuple(readings), _numbers(body.get("inside_log_ratios")),
-        _number(_mapping(body.get("over_processes")).get("shift")),
-    )
+    shift = _number(_mapping(body.get("over_processes")).get("shift"))
+    return Worker(*timed, tuple(readings), _numbers(body.get("inside_log_ratios")), shift)
 
 
 def _build(body: Mapping[str, Any]) -> BuildReport:

@@ -25,11 +25,10 @@ MEMORY_ROOF = "copy bandwidth, measured"
 def rooflines(problems: Sequence[Problem]) -> dict[str, list[Row]]:
     """Rows for each device that has a timed entry of known work, by the device's name."""
     placed: dict[str, list[tuple[Problem, Case, Entry]]] = {}
-    for problem in problems:
-        for case in problem.cases:
-            for entry in case.entries:
-                if _has_place(entry.record):
-                    placed.setdefault(case.device, []).append((problem, case, entry))
+    everything = ((problem, case, entry) for problem in problems for case in problem.cases for entry in case.entries)
+    for problem, case, entry in everything:
+        if _has_place(entry.record):
+            placed.setdefault(case.device, []).append((problem, case, entry))
     return {device: _rows(device, entries) for device, entries in placed.items()}
 
 
@@ -43,7 +42,10 @@ def _rows(device: str, placed: Sequence[tuple[Problem, Case, Entry]]) -> list[Ro
     newest = max(records, key=lambda record: record.utc)
     intensities = [record.useful_flops / record.useful_bytes for record in records]
     peaks = _peaks(device) if newest.device_kind == "cuda" else None
-    flat = _flat_roofs(peaks)
+    flat = [] if peaks is None else [(name, rate) for name, rate in (
+        ("fp32 units, datasheet", peaks.fp32_tflops), ("TF32 tensor cores, datasheet", peaks.tensor_tf32_tflops),
+        ("16-bit tensor cores, datasheet", peaks.tensor16_tflops),
+    ) if rate]
     bandwidth = newest.canary_gbps or (peaks.bandwidth_gbytes_s if peaks else None)
     name = MEMORY_ROOF if newest.canary_gbps else "memory bandwidth, datasheet"
     ridges = [1e3 * rate / bandwidth for _, rate in flat] if bandwidth else []
@@ -66,25 +68,15 @@ def _peaks(device: str) -> Peaks | None:
         return None  # somebody is editing the table of GPUs; the report is not the place to say so
 
 
-def _flat_roofs(peaks: Peaks | None) -> list[tuple[str, float]]:
-    if peaks is None:
-        return []
-    named = [
-        ("fp32 units, datasheet", peaks.fp32_tflops),
-        ("TF32 tensor cores, datasheet", peaks.tensor_tf32_tflops),
-        ("16-bit tensor cores, datasheet", peaks.tensor16_tflops),
-    ]
-    return [(name, rate) for name, rate in named if rate]
-
-
 def _roof(name: str, start: tuple[float, float], end: tuple[float, float]) -> list[Row]:
     return [{"kind": "roof", "name": name, "x": x, "y": y} for x, y in (start, end)]
 
 
 def _point(problem: Problem, case: Case, entry: Entry) -> Row:
     record = entry.record
+    title = f"{problem.name} · {case.sizes}" if case.sizes else problem.name
     return {
-        "kind": "point", "name": entry.label, "problem": f"{problem.name} · {case.sizes}" if case.sizes else problem.name,
+        "kind": "point", "name": entry.label, "problem": title,
         "x": record.useful_flops / record.useful_bytes, "y": record.useful_flops / (record.time_us * 1e6),
         "role": record.role, "percent": record.percent_of_sol, "text": terminal.speedup_text(record),
     }

@@ -1,7 +1,6 @@
 """Finds every run below the files and folders that a person names, none of them twice, and candidates' sources.
 
-`compare` takes the newest run of each device; a report wants the older ones too, for its history. A source is known by
-its hash among the files that are still there.
+`compare` takes the newest run of each device; a report wants the older ones too, for its history.
 """
 
 from __future__ import annotations
