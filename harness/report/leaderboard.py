@@ -83,11 +83,12 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
         return ["" if record is None else cell(record) for record in timed]
 
     by_bytes = any(record.bound_by == "memory" for record in group)
+    wanted_class = class_of(group)
     rates = [record and getattr(record, "gbytes_s" if by_bytes else "tflops") for record in timed]
     columns = [
         Column("#", "right", [str(record.rank or "") for record in group]),
         Column("candidate", "left", [_name_cell(record, group, color) for record in group]),
-        Column("status", "left", [_status_cell(record, class_of(group), color) for record in group]),
+        Column("status", "left", [_status_cell(record, wanted_class, color) for record in group]),
         Column(f"time ({unit})", "right", times),
         Column(over, "left", cells(lambda record: _speedup_cell(record, color, named=len(baselines) > 1))),
         Column("over eager", "right", cells(lambda record: terminal.ratio_text(record.eager_speedup))),

@@ -54,7 +54,7 @@ def _side(record: Record, ends: Sequence[float]) -> str:
     """
     least, most = math.log(min(*ends, 1.0)), math.log(max(*ends, 1.0))
     lo, hi = _interval(record)
-    if most == least:
+    if most == least or hi <= 0:  # which no run writes
         return "right"
     if math.log(hi / lo) > _WIDE * (most - least):
         return "above"

@@ -96,7 +96,7 @@ def facts(record: Record) -> list[tuple[str, list[tuple[str, str]]]]:
     groups = {
         "Time": _time(record),
         "Limits": [
-            ("of the speed of light", record.percent_of_sol and f"{terminal.percent_text(record.percent_of_sol)} %"),
+            ("of the speed of light", f"{terminal.percent_text(record.percent_of_sol)} %" if record.percent_of_sol else None),
             ("speed of light", _us(record.sol_us)), ("bound by", record.bound_by), ("floor", _us(record.floor_us)),
             ("useful operations", _unit(record.tflops, "TFLOP/s")), ("useful bytes", _unit(record.gbytes_s, "GB/s")),
         ],
