@@ -82,10 +82,8 @@ class Candidate:
     def with_parameters(self, values: Mapping[str, parameters.Value]) -> Candidate:
         """The same with other values of its `PARAMETERS`."""
         source = parameters.frozen(self.source, parsed(self.source), values)
-        return replace(
-            self, source=source, source_hash=_hash(source.encode()), parameters=parameters.parameters_text(values),
-            is_frozen=True,
-        )
+        return replace(self, source=source, source_hash=_hash(source.encode()),
+                       parameters=parameters.parameters_text(values), is_frozen=True)
 
 
 def read_candidate(
@@ -178,10 +176,8 @@ def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> 
     file = baseline.path.resolve()
     left = [each for each in candidates if each.path.resolve() != file]
     if any(each.name == baseline.name for each in left):
-        raise InputError(
-            f"{baseline.name} is the name of the baseline and of a candidate", shown(baseline.path),
-            hint="Rename one of the two files",
-        )
+        raise InputError(f"{baseline.name} is the name of the baseline and of a candidate", shown(baseline.path),
+                         hint="Rename one of the two files")
     if not left and candidates:
         raise NothingToRun(f"no candidate is left: {baseline.name} is the baseline itself")
     return left
@@ -258,10 +254,8 @@ def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candida
         if not tuned or not beside.is_file():
             return replace(candidate, parameters=parameters.parameters_text(parameters.defaults(allowed)))
         if "__file__" in candidate.source:
-            raise InputError(
-                "reads what lies beside it, so that a copy with its tuned values would miss it", candidate.path.name,
-                hint=f"Remove {beside.name}, or put everything into the one file",
-            )
+            raise InputError("reads what lies beside it, so that a copy with its tuned values would miss it",
+                             candidate.path.name, hint=f"Remove {beside.name}, or put everything into the one file")
         return candidate.with_parameters(parameters.tuned_in(beside, allowed))
     except InputError as error:
         return replace(candidate, fault=str(error), fault_code=ReasonCode.IMPORT_ERROR)

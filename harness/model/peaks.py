@@ -17,9 +17,7 @@ from harness.model.physics import Peaks
 
 GPUS_YAML = CONFIGS_DIR / "gpus.yaml"
 
-_NUMBERS = (
-    "fp32_tflops", "tensor16_tflops", "tensor16_acc16_tflops", "tensor_tf32_tflops", "bandwidth_gbytes_s",
-)
+_NUMBERS = ("fp32_tflops", "tensor16_tflops", "tensor16_acc16_tflops", "tensor_tf32_tflops", "bandwidth_gbytes_s")
 _REQUIRED = ("fp32_tflops", "bandwidth_gbytes_s", "source", "match")
 _KEYS = (*_NUMBERS, "source", "match", "except")
 

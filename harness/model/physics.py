@@ -82,9 +82,7 @@ def best_rate_tflops(peaks: Peaks, precision_class: str) -> float:
     raise ValueError(f"no precision class {precision_class!r}; there are {', '.join(CLASSES)}")
 
 
-def rates(
-    useful_flops: float | None, useful_bytes: float | None, time_us: float
-) -> tuple[float | None, float | None]:
+def rates(useful_flops: float | None, useful_bytes: float | None, time_us: float) -> tuple[float | None, float | None]:
     """Useful TFLOP/s and GB/s of a call that takes `time_us`; None for work that is not known.
 
     Raises ValueError for a time that is not positive.

@@ -258,15 +258,12 @@ def asked_problem(options: argparse.Namespace) -> Problem:
 def _sizes_of_the_file(problem: Problem) -> dict[str, int]:
     """The sizes that a KernelBench file by itself can be run at others of. Raises InputError where it has none."""
     if problem.path != problem.reference_path:
-        raise InputError(
-            f"{problem.name} names no sizes, so there are no others", problem.path, hint="Add sizes: {timed: {M: …}} to it"
-        )
+        raise InputError(f"{problem.name} names no sizes, so there are no others", problem.path,
+                         hint="Add sizes: {timed: {M: …}} to it")
     known = sizes_in(problem.reference_source)
     if not known:
-        raise InputError(
-            "gives no whole number a name at its left margin, so it has no sizes but its own", problem.path,
-            hint="Write M = 1024 at the top and use it in get_inputs, or leave --sizes out",
-        )
+        raise InputError("gives no whole number a name at its left margin, so it has no sizes but its own",
+                         problem.path, hint="Write M = 1024 at the top and use it in get_inputs, or leave --sizes out")
     return known
 
 
@@ -301,12 +298,10 @@ def _kernelbench_problem(path: Path, candidates_dir: Path, more_candidates: tupl
     text, _, errors = read_reference(path, also=folders_of("problems"))
     if errors:
         raise joined(errors)
-    return Problem(
-        name=path.stem, title=path.stem.replace("_", " "), path=path, reference_path=path,
-        reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32",
-        flops=None, bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
-        candidates_dir=candidates_dir, hash=_hash(text), more_candidates=more_candidates,
-    )
+    return Problem(name=path.stem, title=path.stem.replace("_", " "), path=path, reference_path=path,
+                   reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32", flops=None,
+                   bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
+                   candidates_dir=candidates_dir, hash=_hash(text), more_candidates=more_candidates)
 
 
 def _foreign_problem(path: Path, candidates_dir: Path | str | None) -> Problem:
@@ -316,12 +311,11 @@ def _foreign_problem(path: Path, candidates_dir: Path | str | None) -> Problem:
     if candidates_dir is not None:
         inside = Path(candidates_dir) / foreign.name
         folders = (inside if inside.is_dir() else Path(candidates_dir),)
-    return Problem(
-        name=foreign.name, title=foreign.title, path=path, reference_path=path, reference_source=foreign.source,
-        sizes=foreign.timed, cpu_sizes=foreign.timed, check_sizes=foreign.checks, dtype=foreign.dtype, flops=None,
-        bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",), candidates_dir=folders[0],
-        hash=_hash(foreign.text), more_candidates=folders[1:], form=foreign.form,
-    )
+    return Problem(name=foreign.name, title=foreign.title, path=path, reference_path=path,
+                   reference_source=foreign.source, sizes=foreign.timed, cpu_sizes=foreign.timed,
+                   check_sizes=foreign.checks, dtype=foreign.dtype, flops=None, bytes=None, accuracy=AccuracyRule(),
+                   baselines=_DEFAULT_BASELINES, kinds=("custom",), candidates_dir=folders[0], hash=_hash(foreign.text),
+                   more_candidates=folders[1:], form=foreign.form)
 
 
 def _formula(text: str | None) -> Formula | None:

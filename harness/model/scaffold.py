@@ -98,9 +98,7 @@ def new_problem(name: str, folder: Path) -> tuple[Path, Path]:
         raise InputError(f"'{name}' is no name for a Python module", hint=f"Type {meant}")
     title = stem.replace("_", " ").capitalize()
     yaml_path, reference_path = folder / f"{stem}.yaml", folder / f"{stem}.py"
-    _write({
-        yaml_path: _PROBLEM.format(name=stem, title=title), reference_path: _REFERENCE.format(title=title),
-    })
+    _write({yaml_path: _PROBLEM.format(name=stem, title=title), reference_path: _REFERENCE.format(title=title)})
     return yaml_path, reference_path
 
 

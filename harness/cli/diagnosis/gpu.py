@@ -34,10 +34,8 @@ def examine() -> list[Finding]:
     """The findings of a child process; what it did not live to say is a finding of its own. Never raises."""
     command = python_of(__name__)
     try:
-        ran = subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, errors="replace", timeout=_TRIAL_LIMIT_S,
-            check=False,
-        )
+        ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, errors="replace",
+                             timeout=_TRIAL_LIMIT_S, check=False)
         printed, ending = ran.stdout, f"ended with status {ran.returncode}" if ran.returncode else None
         last = (ran.stderr.strip().splitlines() or [""])[-1]
     except subprocess.TimeoutExpired as expired:

@@ -96,10 +96,8 @@ def _examples() -> str:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog=PROGRAM, description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
-        epilog=f"{_examples()}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog=PROGRAM, description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
+                    epilog=f"{_examples()}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"kernel-referee {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="PROBLEM | VERB", parser_class=Parser, required=True)
     for add in _ADD.values():

@@ -38,9 +38,8 @@ class Parser(argparse.ArgumentParser):
 
 def add_verb(verbs: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
     """A verb whose `--help` begins with what it does and closes with the exit codes."""
-    return verbs.add_parser(
-        name, help=what, description=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    return verbs.add_parser(name, help=what, description=what, epilog=EXIT_CODES,
+                            formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
@@ -90,27 +89,19 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
     """A verb that judges the candidates of `one` problem or of several, with all flags that such verbs share."""
     run = add_verb(verbs, verb, what)
     several = "" if one else "; several, a folder or a 'GLOB' are run as a suite"
-    run.add_argument(
-        "problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
-        help=f"a problem's name, its YAML, or a KernelBench .py file{several}",
-    )
+    run.add_argument("problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
+                     help=f"a problem's name, its YAML, or a KernelBench .py file{several}")
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
-    run.add_argument(
-        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
-    )
+    run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu",
+                     help="where to run (default: a GPU if there is one)")
     add_devices(run)
-    run.add_argument(
-        "--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file"
-    )
-    run.add_argument(
-        "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
-        help="time gradients too, or not, whatever the problem says",
-    )
-    run.add_argument(
-        "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
-        help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
-    )
+    run.add_argument("--config", default="default", metavar="quick|default|rigorous",
+                     help="how long to measure, or a YAML file")
+    run.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
+                     help="time gradients too, or not, whatever the problem says")
+    run.add_argument("--sizes", action="append", default=[], metavar="M=4096[,K=…]",
+                     help="time at these sizes instead; several times: at each, and the geometric mean of the speedups")
     run.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     run.add_argument(
         "--baselines", metavar="eager[,torch.compile,…]",
@@ -120,21 +111,17 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
         "--baseline", type=Path, metavar="FILE",
         help="a candidate file that all speedups are over, in eager's place (default: the problem's `baseline`, or eager)",
     )
-    run.add_argument(
-        "--out", type=Path, default=own("results"), metavar="DIR", help="where results go (default: results)"
-    )
-    run.add_argument(
-        "--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others"
-    )
+    run.add_argument("--out", type=Path, default=own("results"), metavar="DIR",
+                     help="where results go (default: results)")
+    run.add_argument("--arch", metavar="80,90a,…",
+                     help="without a GPU: compile CUDA candidates for these, and run the others")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     add_wait(run)
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
     run.add_argument("--energy", action="store_true", help="measure the energy of a call too, in seconds of calls")
-    run.add_argument(
-        "--extra-times", action="store_true",
-        help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",
-    )
+    run.add_argument("--extra-times", action="store_true",
+                     help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these")
     return run
 
 
@@ -169,38 +156,30 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
 def add_selftest(verbs: argparse._SubParsersAction) -> None:
     what = "how far this device's numbers can be trusted; --adversarial: what cheats and is caught"
     selftest = add_verb(verbs, "selftest", what)
-    selftest.add_argument(
-        "--adversarial", action="store_true", help="judge the corpus in tests/adversarial and print the catch matrix"
-    )
-    selftest.add_argument(
-        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
-    )
+    selftest.add_argument("--adversarial", action="store_true",
+                          help="judge the corpus in tests/adversarial and print the catch matrix")
+    selftest.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu",
+                          help="where to run (default: a GPU if there is one)")
     add_devices(selftest)
-    selftest.add_argument(
-        "--no-naive", action="store_true", help="do not ask the naive judge beside, which takes as long again"
-    )
-    selftest.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
-    )
+    selftest.add_argument("--no-naive", action="store_true",
+                          help="do not ask the naive judge beside, which takes as long again")
+    selftest.add_argument("--only", action="append", default=[], metavar="GLOB",
+                          help="only cases whose name, or group/name, matches")
     selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
     selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
     selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
-    selftest.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
-    )
-    selftest.add_argument(
-        "--config", default="quick", metavar="NAME", help="how long eager and the waits are timed (default: quick)"
-    )
+    selftest.add_argument("--repeat", type=int, default=1, metavar="N",
+                          help="time eager against itself so many times (default: 1)")
+    selftest.add_argument("--config", default="quick", metavar="NAME",
+                          help="how long eager and the waits are timed (default: quick)")
     add_wait(selftest)
     selftest.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_wait(verb: argparse.ArgumentParser) -> None:
     """--wait, for whoever times on a device."""
-    verb.add_argument(
-        "--wait", type=_seconds, metavar="SECONDS",
-        help="give up, with exit code 4, where another run has the device for longer (default: an hour)",
-    )
+    verb.add_argument("--wait", type=_seconds, metavar="SECONDS",
+                      help="give up, with exit code 4, where another run has the device for longer (default: an hour)")
 
 
 def _seconds(text: str) -> float:
@@ -216,9 +195,8 @@ def _seconds(text: str) -> float:
 
 def add_devices(verb: argparse.ArgumentParser) -> None:
     """--devices, for `device.choice.check_device_names` to read."""
-    verb.add_argument(
-        "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own judge"
-    )
+    verb.add_argument("--devices", metavar="all|cuda:0,cuda:2",
+                      help="several GPUs of this machine at once, each with its own judge")
     add_ray(verb)
 
 
@@ -242,9 +220,8 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
     new = add_verb(verbs, "new", "write a candidate that runs as it stands, to be changed from there")
     new.add_argument("problem", type=Path, metavar="PROBLEM", help="a problem's name or file")
     new.add_argument("name", metavar="NAME", help="what the candidate is to be called; nothing is overwritten")
-    new.add_argument(
-        "--from", dest="rung", metavar="CANDIDATE", help="begin as a copy of this one (default: of the reference)"
-    )
+    new.add_argument("--from", dest="rung", metavar="CANDIDATE",
+                     help="begin as a copy of this one (default: of the reference)")
     new.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     new.add_argument("--json", action="store_true", help="print JSON")
 
@@ -252,9 +229,8 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
 def add_new_problem(verbs: argparse._SubParsersAction) -> None:
     problem = add_verb(verbs, "new-problem", "write a problem that is complete as it stands, to be changed from there")
     problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
-    problem.add_argument(
-        "--problems", type=Path, default=own("problems"), metavar="DIR", help="where to put it (default: problems)"
-    )
+    problem.add_argument("--problems", type=Path, default=own("problems"), metavar="DIR",
+                         help="where to put it (default: problems)")
     problem.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -267,25 +243,19 @@ def add_cache(verbs: argparse._SubParsersAction) -> None:
 
 def add_compare(verbs: argparse._SubParsersAction) -> None:
     compare = add_verb(verbs, "compare", "put results of several runs side by side")
-    compare.add_argument(
-        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
-        help="a DIR stands for the newest run of each device in it (default: results)",
-    )
-    compare.add_argument(
-        "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
-        help="exit 3 when a candidate is slower, by its whole interval, or newly wrong",
-    )
-    compare.add_argument(
-        "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
-    )
+    compare.add_argument("paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
+                         help="a DIR stands for the newest run of each device in it (default: results)")
+    compare.add_argument("--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
+                         help="exit 3 when a candidate is slower, by its whole interval, or newly wrong")
+    compare.add_argument("--by", default="source", metavar="source|name",
+                         help="what makes two candidates one (default: the same source)")
     compare.add_argument(
         "--show", metavar="time,tflops,sol,energy",
         help="absolute figures of several devices, any of these, with the ratio of each pair (default: speedups)",
     )
     compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
-    compare.add_argument(
-        "--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print"
-    )
+    compare.add_argument("--format", default="table", choices=("table", "markdown", "csv", "json"),
+                         help="what to print")
     compare.add_argument("--json", action="store_true", help="the same as --format json")
     compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
 
@@ -301,14 +271,11 @@ def add_scores(verbs: argparse._SubParsersAction) -> None:
 
 def add_report(verbs: argparse._SubParsersAction) -> None:
     report = add_verb(verbs, "report", "write one HTML file of all results, with charts, that opens offline")
-    report.add_argument(
-        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR", help="results (default: results)"
-    )
+    report.add_argument("paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR",
+                        help="results (default: results)")
     report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
-    report.add_argument(
-        "--candidates", action="append", type=Path, default=[], metavar="DIR",
-        help="look for sources here before candidates/",
-    )
+    report.add_argument("--candidates", action="append", type=Path, default=[], metavar="DIR",
+                        help="look for sources here before candidates/")
     report.add_argument("--open", action="store_true", help="open it in the browser")
     report.add_argument("--json", action="store_true", help="print JSON")
 
@@ -332,10 +299,7 @@ def add_reproduce(verbs: argparse._SubParsersAction) -> None:
 
 def _add_record(verb: argparse.ArgumentParser) -> None:
     """The words by which a verb finds one record."""
-    verb.add_argument(
-        "candidate", nargs="+", metavar="CANDIDATE",
-        help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts",
-    )
-    verb.add_argument(
-        "--results", type=Path, default=own("results"), metavar="DIR", help="where to look (default: results)"
-    )
+    verb.add_argument("candidate", nargs="+", metavar="CANDIDATE",
+                      help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts")
+    verb.add_argument("--results", type=Path, default=own("results"), metavar="DIR",
+                      help="where to look (default: results)")

@@ -66,9 +66,7 @@ def size_text(size_bytes: float) -> str:
 
 def _table(held: Sequence[Holding], limit: int) -> str:
     now_s = time.time()
-    rows = [
-        [kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()
-    ]
+    rows = [[kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()]
     rows.append(["all", len(held), f"{size_text(_size(held))} of {size_text(limit)}", ""])
     return tabulate(rows, ["kind", "entries", "size", "last used"], colalign=("left", "right", "right", "right"))
 

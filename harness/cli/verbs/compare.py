@@ -130,9 +130,7 @@ def compare(
     return compared
 
 
-def drawn(
-    compared: Compared, form: str, width: int | None, color: bool = False, show: Sequence[Figure] = ()
-) -> str:
+def drawn(compared: Compared, form: str, width: int | None, color: bool = False, show: Sequence[Figure] = ()) -> str:
     """The comparison as `form`: table, markdown, csv or json; only the table knows of a width and of colours."""
     if form == "table":
         from harness.report.comparison_terminal import render

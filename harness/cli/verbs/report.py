@@ -57,17 +57,15 @@ def _check_out(out: Path) -> None:
     if out.is_dir():
         raise InputError("is a folder", out, hint=f"Type --out {out / 'report.html'}")
     if out.exists() and not out.is_file():  # a device or a pipe: the finished file would take its place
-        raise InputError(
-            "is not a regular file, so no report is put in its place", out, hint="Choose another --out FILE"
-        )
+        raise InputError("is not a regular file, so no report is put in its place", out,
+                         hint="Choose another --out FILE")
     try:
         head = out.open("rb").read(_HEAD_BYTES) if out.exists() else _MARK
     except OSError as error:
         raise InputError(f"cannot be read to see whether it is a report: {error.strerror or error}", out) from None
     if _MARK not in head and head.strip():
-        raise InputError(
-            "is there already and is no report of ours, so it is left alone", out, hint="Choose another --out FILE"
-        )
+        raise InputError("is there already and is no report of ours, so it is left alone", out,
+                         hint="Choose another --out FILE")
 
 
 def _write(out: Path, html: str) -> int:
@@ -78,7 +76,6 @@ def _write(out: Path, html: str) -> int:
         with replacing(out) as part:
             part.write_bytes(content)
     except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", out, hint="Choose another place with --out FILE"
-        ) from None
+        raise InputError(f"cannot be written: {error.strerror or error}", out,
+                         hint="Choose another place with --out FILE") from None
     return len(content)

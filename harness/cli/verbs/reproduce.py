@@ -72,9 +72,8 @@ def _evidence_of(newest: FoundRecord) -> Evidence:
     record = newest.record
     if record.status in (Status.OK, Status.CHECKED):
         hint = "Name one that is incorrect, imprecise or rejected"
-        raise InputError(
-            f"{record.candidate} is {record.status.value} in {shown(newest.path)}: no launch of it failed", hint=hint
-        )
+        raise InputError(f"{record.candidate} is {record.status.value} in {shown(newest.path)}: no launch of it failed",
+                         hint=hint)
     if record.status in NEVER_LAUNCHED:
         hint = f"Type {PROGRAM} show {record.candidate} for what was said of it"
         message = (
@@ -95,9 +94,8 @@ def _problem_of(newest: FoundRecord, evidence: Evidence, named: Path | None) -> 
 def _candidate_of(newest: FoundRecord, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
     path = named or Path(evidence.paths.get("candidate", ""))
     if named is None and not path.is_file():
-        path = _first_file(
-            problem.candidate_folders, newest.record.candidate + (problem.form.suffix if problem.form else ".py")
-        )
+        path = _first_file(problem.candidate_folders,
+                           newest.record.candidate + (problem.form.suffix if problem.form else ".py"))
     if not path.is_file():
         raise InputError("there is no such candidate file", shown(path), hint="Name it with --file FILE")
     return read_candidate(path, form=problem.form)

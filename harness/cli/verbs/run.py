@@ -56,10 +56,8 @@ def run(options: argparse.Namespace) -> int:
             from harness.judge.run import RunRequest
             from harness.runs.fleet.fleet import run as judge_all  # imports torch, as the judges do meanwhile
 
-        request = RunRequest(
-            problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
-            archs=archs, extras=extras_of(options), wait_s=options.wait,
-        )
+        request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize,
+                             _command(options), archs=archs, extras=extras_of(options), wait_s=options.wait)
         advice = advice_on_bytecode()
         if advice is not None:
             progress.note(advice)
@@ -112,10 +110,8 @@ def _as_json(results, records) -> dict[str, Any]:
     from harness.report.sizes_table import sizes_json
 
     paths = [str(result.csv_path) for result in results]
-    return {
-        "csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
-        "together": sizes_json(records),
-    }
+    return {"csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
+            "together": sizes_json(records)}
 
 
 def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
@@ -131,10 +127,8 @@ def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _command(options: argparse.Namespace) -> str:
     """What to type to run this problem again in the same way, all its candidates."""
-    flags = (
-        "candidates", "mode", "baselines", "baseline", "sizes", "devices" if options.devices else "device", "config",
-        "out", "arch", "sanitize", "energy", "extra_times",
-    )
+    flags = ("candidates", "mode", "baselines", "baseline", "sizes", "devices" if options.devices else "device",
+             "config", "out", "arch", "sanitize", "energy", "extra_times")
     words = [*PROGRAM.split(), str(shown(options.problem[0])), *typed_flags(options, *flags), *ray_words(options)]
     return shlex.join(words)
 

@@ -65,9 +65,8 @@ def _timing(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     kind, folder, began = device_kind(options.device), options.out or control_row.new_folder(), time.monotonic()
     with open_progress(silent=options.json) as progress:
-        records, paths = control_row.run_control(
-            kind, options.device, folder, progress, settings, options.repeat, options.wait
-        )
+        records, paths = control_row.run_control(kind, options.device, folder, progress, settings, options.repeat,
+                                                 options.wait)
         waits, more = known_time.run_waits(kind, options.device, folder, progress, settings, options.wait)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
@@ -79,9 +78,8 @@ def _timing(options: argparse.Namespace) -> int:
         f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
     ]
     if options.json:
-        clocks = [
-            {"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()} for each in seen
-        ]
+        clocks = [{"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()}
+                  for each in seen]
         print(json.dumps({
             "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
             "records": [record.to_json() for record in records], "waits": [_wait_json(wait) for wait in waits],
@@ -93,10 +91,8 @@ def _timing(options: argparse.Namespace) -> int:
 
 
 def _wait_json(wait: Waits) -> dict[str, Any]:
-    return {
-        "spin": wait.spin, "step_us": wait.step_us, "asked_us": wait.asked_us, "apart": wait.apart, "bent": wait.bent,
-        "adds_up": wait.adds_up, "records": [record.to_json() for record in wait.records],
-    }
+    return {"spin": wait.spin, "step_us": wait.step_us, "asked_us": wait.asked_us, "apart": wait.apart,
+            "bent": wait.bent, "adds_up": wait.adds_up, "records": [record.to_json() for record in wait.records]}
 
 
 def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
@@ -112,18 +108,16 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
             link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
-        findings = run_corpus(
-            cases, devices, options.out, progress, link, options.wait, with_naive=not options.no_naive
-        )
+        findings = run_corpus(cases, devices, options.out, progress, link, options.wait,
+                              with_naive=not options.no_naive)
     kept = matrix.keep(findings.rows, findings.controls[0], findings.folder, whole=not (options.only or options.skip))
     if options.write:
         matrix.write(options.write, kept)
     if options.json:
         print(json.dumps(_as_json(findings)))
     else:
-        lines = [
-            _table(findings.rows), "", *findings.sentences, "", *_reasons(findings.rows), _where(findings.csv_paths),
-        ]
+        lines = [_table(findings.rows), "", *findings.sentences, "", *_reasons(findings.rows),
+                 _where(findings.csv_paths)]
         print("\n".join(lines))
     if all(row.outcome == NOT_RUN for row in findings.rows):
         return EXIT_NOTHING_RAN
@@ -131,16 +125,12 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
 
 
 def _as_json(findings: Findings) -> dict[str, Any]:
-    return {
-        "csv": list(map(str, findings.csv_paths)), "as_expected": findings.as_expected,
-        "totals": findings.sentences, "rows": [asdict(row) for row in findings.rows],
-    }
+    return {"csv": list(map(str, findings.csv_paths)), "as_expected": findings.as_expected,
+            "totals": findings.sentences, "rows": [asdict(row) for row in findings.rows]}
 
 
 def _table(rows: Sequence[Row]) -> str:
-    columns = [
-        Column(title, "left", list(texts)) for title, texts in zip(HEADINGS, zip(*(cells(row) for row in rows)))
-    ]
+    columns = [Column(title, "left", list(texts)) for title, texts in zip(HEADINGS, zip(*(cells(row) for row in rows)))]
     return table_text(fitted(columns, terminal.width_of(sys.stdout), ("fools", "group"))[0])
 
 

@@ -69,9 +69,8 @@ def open_judges(options: argparse.Namespace, progress: Progress, out_dir: Path |
     if options.ray:
         from harness.runs.cluster.referees import Referees
 
-        return Referees(
-            options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-        )
+        return Referees(options.ray, device=options.device, model=options.accelerator, progress=progress,
+                        wait_s=options.wait)
     from harness.runs.referee import Referee
 
     return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)

@@ -44,9 +44,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--baseline is for one problem: each has a baseline of its own", hint=hint)
     if names or options.ray:
         check_one_size(options, "--ray" if options.ray else "--devices")
-    loaded = load_all(
-        problem_paths(options.problem), options.candidates, options.mode, options.sizes, options.baselines, options.baseline
-    )
+    loaded = load_all(problem_paths(options.problem), options.candidates, options.mode, options.sizes,
+                      options.baselines, options.baseline)
     if all(each.problem is None for each in loaded):
         raise InputError("\n".join(str(each.fault) for each in loaded))
     chosen = _candidates(loaded, options)

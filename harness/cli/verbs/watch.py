@@ -69,11 +69,10 @@ def run(options: argparse.Namespace) -> int:
     with open_progress(silent=options.json) as progress, Referee(
         options.device, out_dir=options.out, progress=progress, wait_s=options.wait
     ) as referee:
-        watch = _Watch(
-            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _POLL_S, form=problem.form),
-            lambda: referee.queue(problem, load_settings(options.config)),
-            LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
-        )
+        watch = _Watch(SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _POLL_S, form=problem.form),
+                       lambda: referee.queue(problem, load_settings(options.config)),
+                       LiveLeaderboard(problem, options.json),
+                       tell=lambda text: None if options.json else progress.note(text))
         try:
             folder = shown(problem.candidates_dir)
             watch.forever(f"watching {folder}: save a candidate there to judge it; Ctrl-C ends this")

@@ -47,9 +47,7 @@ def declared(tree: ast.Module) -> dict[str, list[Value]] | None:
         if not isinstance(name, str) or not name.isidentifier():
             raise ParametersFault(f"{NAME} has {name!r} as a name: write one like BM", node.lineno)
         if not isinstance(allowed, list) or not allowed or not all(isinstance(each, Value) for each in allowed):
-            raise ParametersFault(
-                f'{NAME}["{name}"] must be a list of numbers or texts: {_EXAMPLE}', node.lineno
-            )
+            raise ParametersFault(f'{NAME}["{name}"] must be a list of numbers or texts: {_EXAMPLE}', node.lineno)
         if len(set(map(repr, allowed))) < len(allowed):
             raise ParametersFault(f'{NAME}["{name}"] has a value twice', node.lineno)
     return values

@@ -16,16 +16,12 @@ from harness.model.files.python_source import ModuleNames, SourceFault, parsed, 
 from harness.model.files.text_files import read_text
 from harness.model.spelling import nearest
 
-_ARITHMETIC = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow,
-}
+_ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+               ast.Mod: operator.mod, ast.Pow: operator.pow}
 _LARGEST_POWER = 64
 
 
-def read_reference(
-    path: Path, also: tuple[Path, ...] = ()
-) -> tuple[str, ModuleNames | None, list[InputError]]:
+def read_reference(path: Path, also: tuple[Path, ...] = ()) -> tuple[str, ModuleNames | None, list[InputError]]:
     """The text of the reference, the names it defines, and everything that is wrong with it.
 
     The names are None when Python cannot read the file. Files in the folders `also` are offered when `path`
@@ -67,10 +63,8 @@ def _model_error(names: ModuleNames, path: Path) -> InputError | None:
     if names.defines("Model"):
         return None
     if "ModelNew" in names.classes:
-        return InputError(
-            "defines class ModelNew and no class Model, so it is a candidate and not a reference", path,
-            names.classes["ModelNew"], "A reference defines class Model, get_inputs and get_init_inputs.",
-        )
+        return InputError("defines class ModelNew and no class Model, so it is a candidate and not a reference", path,
+                          names.classes["ModelNew"], "A reference defines class Model, get_inputs and get_init_inputs.")
     only = next(iter(names.classes)) if len(names.classes) == 1 else None
     guess = nearest("Model", names.classes) or only
     if guess is not None:

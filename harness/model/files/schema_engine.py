@@ -85,8 +85,7 @@ def _schema_of(section: type) -> CoreSchema:
     fields = {}
     for name, declared in _declared(section).items():
         schema = core_schema.nullable_schema(declared.schema) if declared.default is None else declared.schema
-        fields[name] = core_schema.typed_dict_field(
-            schema, required=declared.default is NEEDED, validation_alias=declared.alias
-        )
+        fields[name] = core_schema.typed_dict_field(schema, required=declared.default is NEEDED,
+                                                    validation_alias=declared.alias)
     mapping = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
     return core_schema.no_info_after_validator_function(lambda values: section(**values), mapping)

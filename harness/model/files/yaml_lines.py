@@ -63,8 +63,7 @@ def read_yaml(path: Path, also: Sequence[Path] = (), suffixes: Sequence[str] = Y
     if root is None or (isinstance(root, yaml.ScalarNode) and not root.value):
         raise InputError("is empty", path, hint="Copy a neighbouring file and change it.")
     if not isinstance(root, yaml.MappingNode):
-        raise InputError("must be keys and values, such as 'title: …', one to a line", path,
-                         root.start_mark.line + 1)
+        raise InputError("must be keys and values, such as 'title: …', one to a line", path, root.start_mark.line + 1)
     lines: dict[tuple[str | int, ...], int] = {}
     values = _Walk(path, lines).value(root, ())
     return YamlFile(path, text, values, lines)

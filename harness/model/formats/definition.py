@@ -19,12 +19,9 @@ from harness.model.formats.foreign import Foreign, require_functions
 from harness.model.formats.module_text import Case, module_text, with_sizes
 from harness.model.formats.solution import SolutionForm, root_of, solutions_below
 
-_DTYPES = (
-    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8", "bool",
-)
-_ARITHMETIC = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load, ast.operator, ast.unaryop,
-)
+_DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16",
+           "int8", "bool")
+_ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load, ast.operator, ast.unaryop)
 
 _BODY = '''
 _STORED_DTYPES = {
@@ -119,18 +116,14 @@ def read_definition(path: Path) -> Foreign:
     variable = [key for key, each in axes.items() if each["type"] == "var"]
     lines = _workload_lines(workloads_path, workloads_text, name)
     cases = with_sizes([_case(each, variable, inputs, custom, path, workloads_path, line) for line, each in lines])
-    source = module_text(
-        cases, {"reference": (f"{path}: reference", reference)}, _BODY, _INPUTS=inputs, _OUTPUTS=outputs,
-        _CONSTANTS=constants, _CUSTOM=custom,
-        _EXPRESSIONS={key: each["expression"] for key, each in axes.items() if each["type"] == "expr"},
-    )
+    source = module_text(cases, {"reference": (f"{path}: reference", reference)}, _BODY, _INPUTS=inputs,
+                         _OUTPUTS=outputs, _CONSTANTS=constants, _CUSTOM=custom,
+                         _EXPRESSIONS={key: each["expression"] for key, each in axes.items() if each["type"] == "expr"})
     floating = [dtype for _, dtype in inputs.values() if dtype in ("float64", "float32", "float16", "bfloat16")]
-    return Foreign(
-        name, " ".join((values.get("description") or name.replace("_", " ")).split())[:100],
-        floating[0] if floating else "float32", source, text + workloads_text, dict(cases[0].sizes),
-        tuple(dict(case.sizes) for case in cases[1:]), solutions_below(path, name),
-        SolutionForm(name, len(inputs), len(outputs)),
-    )
+    return Foreign(name, " ".join((values.get("description") or name.replace("_", " ")).split())[:100],
+                   floating[0] if floating else "float32", source, text + workloads_text, dict(cases[0].sizes),
+                   tuple(dict(case.sizes) for case in cases[1:]), solutions_below(path, name),
+                   SolutionForm(name, len(inputs), len(outputs)))
 
 
 def _tensors(tensors: Mapping[str, Any], key: str, axes: Mapping[str, Any], path: Path) -> dict[str, tuple[Any, str]]:
@@ -237,7 +230,5 @@ def _blob(stored: str, name: str, path: Path, workloads_path: Path, line: int) -
     for folder in path.resolve().parents:
         if (folder / stored).is_file():
             return folder / stored
-    raise InputError(
-        f"the input '{name}' is kept in {stored}, which is not there", workloads_path, line,
-        f"Fetch that file of the data set, to {(root_of(path) or path.parent) / stored}",
-    )
+    raise InputError(f"the input '{name}' is kept in {stored}, which is not there", workloads_path, line,
+                     f"Fetch that file of the data set, to {(root_of(path) or path.parent) / stored}")

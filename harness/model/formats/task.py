@@ -151,12 +151,11 @@ def read_task(path: Path) -> Foreign:
     modules = {name[:-3]: (str(each), text) for name, (each, text) in files.items()}
     texts = tuple((name, text) for name, (_, text) in files.items())
     description = str(values.get("description") or folder.name).strip().splitlines()[0]
-    return Foreign(
-        re.sub(r"[^\w.+-]", "_", folder.name), description[:100], "float32",
-        module_text(cases, modules, _BODY, _SEEDED=is_seeded), file.text + "".join(text for _, text in texts),
-        dict(cases[0].sizes), tuple(dict(case.sizes) for case in cases[1:]), (folder, folder / "submissions"),
-        SubmissionForm(folder, texts),
-    )
+    return Foreign(re.sub(r"[^\w.+-]", "_", folder.name), description[:100], "float32",
+                   module_text(cases, modules, _BODY, _SEEDED=is_seeded),
+                   file.text + "".join(text for _, text in texts), dict(cases[0].sizes),
+                   tuple(dict(case.sizes) for case in cases[1:]), (folder, folder / "submissions"),
+                   SubmissionForm(folder, texts))
 
 
 def _files(file: YamlFile, folder: Path) -> dict[str, tuple[Path, str]]:
