@@ -82,10 +82,7 @@ def write_baseline(baseline: Baseline, problem: Problem, sizes: Mapping[str, int
 
 
 def compilation_notes(name: str, before: int, after: int) -> list[str]:
-    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
-
-    All of them before, and at least one where it is torch.compile, is how it should be.
-    """
+    """What is said of a baseline that had compiled so many graphs before its rounds, where all belong, and after them."""
     if after > before:
         graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
         return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]

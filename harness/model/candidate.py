@@ -6,7 +6,6 @@ that it costs its own row of the table and nothing else. Which of them run is th
 
 from __future__ import annotations
 
-import ast
 import fnmatch
 import functools
 import hashlib
@@ -59,8 +58,7 @@ class Candidate:
     role: ClassVar[str] = "candidate"
 
     def beside(self) -> Places:
-        """What it may read of its own folder; nothing of another project's, of which all that it imports is laid beside a copy.
-        """
+        """What it may read of its own folder; nothing of another project's, whose imports are all laid beside a copy."""
         places = beside(self.path)
         return places if self.files is None else places._replace(own=[])
 
@@ -117,8 +115,7 @@ def candidate_of(
     except InputError as error:
         text = content.decode("utf-8", errors="replace")
         return Candidate(name, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
-    declared = _declared_encoding(content)
-    if declared is not None:
+    if (declared := _declared_encoding(content)) is not None:
         fault = f"{path.name}: declares the encoding {declared}, and is read as UTF-8. Leave the declaration out"
         return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
     files = None
@@ -135,15 +132,13 @@ def candidate_of(
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
-    except SourceFault as source_fault:
-        quoted = _quoted_line(source, source_fault.line)
-        fault = f"{path.name}:{source_fault.line}: {source_fault.message}{quoted}"
+    except SourceFault as error:
+        fault = f"{path.name}:{error.line}: {error.message}{_quoted_line(source, error.line)}"
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
-    if form is not None:
-        return Candidate(name, path, source, source_hash, language_of(tree), fault, code, is_frozen=True, files=files)
-    return _with_values(Candidate(name, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+    candidate = Candidate(name, path, source, source_hash, language_of(tree), fault, code)
+    return _with_values(candidate, tuned) if form is None else replace(candidate, is_frozen=True, files=files)
 
 
 @dataclass(frozen=True)
@@ -167,9 +162,8 @@ def read_baseline(path: Path) -> OwnBaseline:
 
 
 def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates that are judged beside `baseline`: all but its own file.
-
-    Raises InputError where another file has its name, and NothingToRun where none is left.
+    """Return the candidates that are judged beside `baseline`: all but its own file. Raises InputError where another file
+    has its name, and NothingToRun where none is left.
     """
     if baseline is None:
         return list(candidates)
@@ -193,8 +187,7 @@ def _declared_encoding(content: bytes) -> str | None:
 
 
 def named(path: Path, among: Sequence[Path] | None = None) -> tuple[str, str | None]:
-    """The name of the candidate in `path` as tables have it, and why it may not be called as its file is; None where it may.
-    """
+    """The name of the candidate in `path` as tables have it, and why it may not be called so; None where it may."""
     fault = fault_of_name(path.stem) or _fault_of_look_alike(path, among)
     return cell_of(path.stem, is_refused=fault is not None), fault
 
@@ -220,9 +213,8 @@ def _beside(folder: str, changed_ns: int) -> Mapping[str, tuple[Path, ...]]:
         names = []
     paths_by_form: dict[str, tuple[Path, ...]] = {}
     for path in (Path(folder, name) for name in names):
-        if fault_of_name(path.stem) is None:
-            for form in forms_of(path.stem):
-                paths_by_form[form] = (*paths_by_form.get(form, ()), path)
+        for form in forms_of(path.stem) if fault_of_name(path.stem) is None else ():
+            paths_by_form[form] = (*paths_by_form.get(form, ()), path)
     return paths_by_form
 
 
@@ -237,13 +229,11 @@ def values_of(candidate: Candidate) -> dict[str, list[parameters.Value]] | None:
     """What the candidate's `PARAMETERS` allow; None without such. Raises InputError with file and line."""
     try:
         return parameters.declared(parsed(candidate.source))
-    except parameters.ParametersFault as error:
-        raise InputError(str(error), candidate.path.name, error.line) from None
     except SourceFault as error:
         raise InputError(error.message, candidate.path.name, error.line) from None
 
 
-def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candidate:
+def _with_values(candidate: Candidate, tuned: bool) -> Candidate:
     if candidate.fault is not None or parameters.NAME not in candidate.source:
         return candidate
     beside = candidate.path.with_suffix(".yaml")
@@ -284,8 +274,8 @@ def find_candidates(
         wanted = form.wanted if form is not None else "Put a .py file with class ModelNew(nn.Module) there"
         raise NothingToRun(f"{where}: holds no candidate. {wanted}.")
     wanted = _matching(only, names, "--only", where) if only else set(names)
-    unwanted = _matching(skip, names, "--skip", where) if skip else set()
-    chosen = [file for file in files if file.stem in wanted - unwanted]
+    wanted -= _matching(skip, names, "--skip", where)
+    chosen = [file for file in files if file.stem in wanted]
     if not chosen:
         taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
         raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
@@ -294,10 +284,7 @@ def find_candidates(
 
 
 def file_named(word: str, folders: Sequence[Path]) -> Path:
-    """Return the candidate's file that `word` is the path of, or the name of in `folders`, the first of which counts.
-
-    Raises InputError, with the nearest name.
-    """
+    """Return the candidate's file that `word` is the path of, or its name in the first of `folders`. Raises InputError."""
     path = Path(word)
     if path.suffix in (".py", ".json") and path.is_file():
         return path
@@ -327,8 +314,7 @@ def _files_of(directory: Path, form: CandidateForm | None) -> list[Path]:
     suffix = ".py" if form is None else form.suffix
     files = [directory / name for name in names if name.endswith(suffix) and name[0] not in "_."]
     # A pipe would keep its reader for ever, and a device has no end; a link that leads nowhere is told of.
-    files = [file for file in files if file.is_file() or not file.exists()]
-    return [file for file in files if form is None or form.holds(file)]
+    return [file for file in files if (file.is_file() or not file.exists()) and (form is None or form.holds(file))]
 
 
 def _no_such_folder(directory: Path) -> InputError:
@@ -355,8 +341,8 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, where: str)
         matches = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not matches:
             guess = nearest(pattern, names) or _nearest_beginning(pattern, names)
-            hint = f"Did you mean '{guess}'?" if guess else f"There {'is' if len(names) == 1 else 'are'} " \
-                f"{listed(names)}."
+            there = f"There {'is' if len(names) == 1 else 'are'} {listed(names)}."
+            hint = f"Did you mean '{guess}'?" if guess else there
             raise InputError(f"{flag} '{glob}' matches no candidate in {where}", hint=hint)
         matched.update(matches)
     return matched

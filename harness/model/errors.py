@@ -23,8 +23,7 @@ class HarnessError(Exception):
 class InputError(HarnessError):
     """Raised when a file, key, value or flag that the user gave cannot be used.
 
-    `path` and `line` say where (1-based), `hint` what to type instead; the text reads
-    ``path:line: message. hint``.
+    `path` and `line` say where (1-based), `hint` what to type instead; the text reads ``path:line: message. hint``.
     """
 
     exit_code = 2

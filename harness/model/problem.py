@@ -148,7 +148,7 @@ def _baseline_beside(file: YamlFile, name: str) -> OwnBaseline:
     try:
         return read_baseline(file.path.parent / name)
     except InputError as error:
-        raise InputError(f"baseline: {error}", file.path, file.line_of(("baseline",))) from None
+        raise file.fault(("baseline",), f"baseline: {error}") from None
 
 
 def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:

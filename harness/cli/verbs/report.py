@@ -19,13 +19,14 @@ _HEAD_BYTES = 4096
 
 def run(options: argparse.Namespace) -> int:
     """Write the page; raises InputError for results or an --out that cannot be used."""
-    out = options.out or _default_out(options.paths)
+    paths = options.paths
+    out = options.out or (paths[0] / "report.html" if len(paths) == 1 and paths[0].is_dir() else Path("report.html"))
     _check_out(out)
     for folder in options.candidates:
         if not folder.is_dir():
-            hint = "Leave --candidates out for candidates/"
-            raise InputError("there is no such folder of candidates", folder, hint=hint)
-    gathered = gather(options.paths)
+            raise InputError("there is no such folder of candidates", folder,
+                             hint="Leave --candidates out for candidates/")
+    gathered = gather(paths)
 
     from harness.report.html.page import render
 
@@ -48,8 +49,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _default_out(paths: list[Path]) -> Path:
-    return paths[0] / "report.html" if len(paths) == 1 and paths[0].is_dir() else Path("report.html")
+
 
 
 def _check_out(out: Path) -> None:

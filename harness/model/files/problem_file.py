@@ -153,7 +153,8 @@ def read_problem_file(file: YamlFile) -> ProblemFile:
             reference_text, names, reference_errors = read_reference(reference_path)
             errors += reference_errors
         except InputError as error:
-            errors.append(_reference_unreadable(error, file))
+            message = f"reference {file.values['reference']}: {error.message}"
+            errors.append(file.fault(("reference",), message, error.hint))
     if "sizes" not in bad:
         unassigned = [] if names is None else _unassigned_sizes(names, reference_path, schema.sizes, file)
         # One wrong name is wrong wherever the right one stands, and that would be all that the user sees.
@@ -167,9 +168,8 @@ def read_problem_file(file: YamlFile) -> ProblemFile:
 
 
 def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str]]:
-    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used.
-
-    Those keys are left at their defaults, so that the rest of the file can still be checked in the same run.
+    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used: they are left
+    at their defaults, so that the rest of the file can still be checked in the same run.
     """
     try:
         return read_section(ProblemSchema, file.values), [], set()
@@ -181,24 +181,19 @@ def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str
     return read_section(ProblemSchema, {"title": "-", "reference": "-", **rest}), errors, bad
 
 
-def _reference_unreadable(error: InputError, file: YamlFile) -> InputError:
-    """The same finding, at the line of the YAML that names the reference."""
-    name = file.values["reference"]
-    line = file.line_of(("reference",))
-    return InputError(f"reference {name}: {error.message}", file.path, line, error.hint)
+
 
 
 def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputError]:
     """Sizes that are no Python names, and check and cpu sizes that do not name exactly the timed ones."""
     if sizes is None:
         return []
-    errors = []
-    timed = list(sizes.timed)
+    errors, timed = [], list(sizes.timed)
     for name in timed:
         if not name.isidentifier() or keyword.iskeyword(name):
-            line = file.line_of(("sizes", "timed", name))
-            errors.append(InputError(f"'{name}' is no name that Python could give to a size", file.path, line,
-                                     "Use letters, digits and underscores, a letter first."))
+            message = f"'{name}' is no name that Python could give to a size"
+            hint = "Use letters, digits and underscores, a letter first."
+            errors.append(file.fault(("sizes", "timed", name), message, hint))
     others = [(("sizes", "check", index), each) for index, each in enumerate(sizes.check)]
     if sizes.cpu is not None:
         others.append((("sizes", "cpu"), sizes.cpu))
@@ -207,13 +202,12 @@ def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputEr
         foreign = [name for name in each if name not in timed]
         if foreign:
             hint = hint_for(foreign[0], missing) or "Add it to sizes.timed or take it away."
-            known = ", ".join(timed)
-            message = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({known})"
-            errors.append(InputError(message, file.path, file.line_of((*keys, foreign[0])), hint))
+            message = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({', '.join(timed)})"
+            errors.append(file.fault((*keys, foreign[0]), message, hint))
         elif missing:
             whole = ", ".join(f"{name}: {each.get(name, '…')}" for name in timed)
             message = f"{dotted_name(keys)} leaves out {', '.join(missing)}"
-            errors.append(InputError(message, file.path, file.line_of(keys), f"Write {{{whole}}}."))
+            errors.append(file.fault(keys, message, f"Write {{{whole}}}."))
     return errors
 
 
@@ -233,27 +227,37 @@ def _unassigned_sizes(
 
 
 def _formula_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
-    """Formulas that have no sensible value at a size they will be evaluated at.
-
-    Useful work must be positive where it is timed; a sum has at least one term wherever it is checked.
+    """Formulas without a sensible value at a size they will be evaluated at: useful work must be positive where it is
+    timed, and a sum has at least one term wherever it is checked.
     """
     sizes = schema.sizes
     timed = [sizes.timed, *([sizes.cpu] if sizes.cpu else [])] if sizes else [{}]
     everywhere = [*timed, *(sizes.check if sizes else [])]
-    names = set(timed[0])
-    formulas = (
-        (("useful", "flops"), schema.useful.flops, timed, 0.0, "more than 0"),
-        (("useful", "bytes"), schema.useful.bytes, timed, 0.0, "more than 0"),
-        (("accuracy", "terms"), schema.accuracy.terms, everywhere, 1.0, "at least 1"),
-    )
+    least_of = {"useful": (timed, 0.0, "more than 0"), "accuracy": (everywhere, 1.0, "at least 1")}
     errors = []
-    for keys, text, places, least, wanted in formulas:
-        error = None if text is None else _formula_error(
-            text, [place for place in places if set(place) == names], least, wanted)
-        if error is not None:
-            fault, hint = error
-            errors.append(InputError(f"{dotted_name(keys)} {fault}", file.path, file.line_of(keys), hint))
+    for keys, formula in _formulas(schema):
+        places, least, wanted = least_of[keys[0]]
+        try:
+            for place in places:
+                if set(place) == set(timed[0]):
+                    _check_value(formula, place, least, wanted)
+        except FormulaError as error:
+            errors.append(file.fault(keys, f"{dotted_name(keys)} {error.fault}", error.hint))
     return errors
+
+
+def _formulas(schema: ProblemSchema) -> list[tuple[tuple[str, str], Formula]]:
+    """Each formula that the file has, with its keys."""
+    texts = {("useful", "flops"): schema.useful.flops, ("useful", "bytes"): schema.useful.bytes,
+             ("accuracy", "terms"): schema.accuracy.terms}
+    return [(keys, Formula(text)) for keys, text in texts.items() if text is not None]
+
+
+def _check_value(formula: Formula, sizes: dict[str, int], least: float, wanted: str) -> None:
+    value = formula.evaluate(sizes)
+    if value < least or value == 0.0:
+        at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        raise FormulaError(formula.text, f"must be {wanted}, but is {value:g}" + (f" at {at}" if at else ""))
 
 
 def _formula_name_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
@@ -263,24 +267,9 @@ def _formula_name_errors(schema: ProblemSchema, file: YamlFile) -> list[InputErr
     if not isinstance(timed, dict) or not timed:
         return []
     errors = []
-    for keys, text in ((("useful", "flops"), schema.useful.flops), (("useful", "bytes"), schema.useful.bytes),
-                       (("accuracy", "terms"), schema.accuracy.terms)):
+    for keys, formula in _formulas(schema):
         try:
-            Formula(text or "1").check_names(timed)
+            formula.check_names(timed)
         except FormulaError as error:
-            message = f"{dotted_name(keys)} {error.fault}"
-            errors.append(InputError(message, file.path, file.line_of(keys), error.hint))
+            errors.append(file.fault(keys, f"{dotted_name(keys)} {error.fault}", error.hint))
     return errors
-
-
-def _formula_error(text: str, places: list[dict[str, int]], least: float, wanted: str) -> tuple[str, str | None] | None:
-    formula = Formula(text)
-    for sizes in places:
-        try:
-            value = formula.evaluate(sizes)
-        except FormulaError as error:
-            return error.fault, error.hint
-        if value < least or value == 0.0:
-            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-            return f"must be {wanted}, but is {value:g}" + (f" at {at}" if at else ""), None
-    return None

@@ -23,7 +23,7 @@ _TELL = frozenset({
 
 
 class SourceFault(Exception):
-    """Raised when text is no Python; `line` is 1-based, the message a sentence without its subject."""
+    """Raised for a source that cannot be read; `line` is 1-based, the message a sentence without its subject."""
 
     def __init__(self, message: str, line: int) -> None:
         self.message, self.line = message, line
@@ -71,8 +71,8 @@ def top_level_names(tree: ast.Module) -> ModuleNames:
     """The names that the module binds at its top level."""
     names = ModuleNames()
     for statement in tree.body:
-        for name, line in _plain_assignment(statement):
-            names.assigned.setdefault(name, []).append(line)
+        if (name := plainly_assigned(statement)) is not None:
+            names.assigned.setdefault(name, []).append(statement.lineno)
     for statement in _at_top_level(tree.body):
         if isinstance(statement, ast.ClassDef):
             names.classes.setdefault(statement.name, statement.lineno)
@@ -89,16 +89,11 @@ def top_level_names(tree: ast.Module) -> ModuleNames:
     return names
 
 
-def _plain_assignment(statement: ast.stmt) -> Iterator[tuple[str, int]]:
-    """``NAME = value`` and ``NAME: type = value``; nothing for ``A, B = …`` and ``A = B = …``."""
+def plainly_assigned(statement: ast.stmt) -> str | None:
+    """The name in ``NAME = value`` and ``NAME: type = value``; None for ``A, B = …``, ``A = B = …`` and all else."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target: ast.expr = statement.targets[0]
-    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        target = statement.target
-    else:
-        return
-    if isinstance(target, ast.Name):
-        yield target.id, statement.lineno
+        return getattr(statement.targets[0], "id", None)
+    return getattr(statement.target, "id", None) if isinstance(statement, ast.AnnAssign) and statement.value else None
 
 
 def _at_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -131,10 +126,7 @@ def _stored_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def knows_its_name(source: str) -> bool:
-    """Whether `source` asks for the name of its file or module, and not only for the folder that it lies in.
-
-    True in every doubt, and for what is no Python.
-    """
+    """Whether `source` asks for its file's or module's name, and not for its folder alone; True in doubt and for no Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, SystemError, ValueError, RecursionError, MemoryError):

@@ -21,11 +21,11 @@ _FEWEST_ROUNDS = 5
 
 
 def _rising(looks: list[int]) -> list[int]:
+    example = "Write, for example, looks: [10, 20, 40, 80]"
     if looks[0] < _FEWEST_ROUNDS:
-        raise fault(f"begins with {looks[0]}, and an interval takes {_FEWEST_ROUNDS} rounds or more",
-                    "Write, for example, looks: [10, 20, 40, 80]")
+        raise fault(f"begins with {looks[0]}, and an interval takes {_FEWEST_ROUNDS} rounds or more", example)
     if any(later <= earlier for earlier, later in zip(looks, looks[1:])):
-        raise fault("must rise from each look to the next", "Write, for example, looks: [10, 20, 40, 80]")
+        raise fault("must rise from each look to the next", example)
     return looks
 
 
@@ -67,16 +67,13 @@ class SettingsSchema:
 
 
 def read_settings_file(path: Path, configs_dir: Path) -> dict[str, Any]:
-    """The keys and values that stand in `path`; when it is missing, files in `configs_dir` are offered too.
-
-    Raises InputError with one line for each mistake.
+    """The keys and values that stand in `path`; when it is missing, files in `configs_dir` are offered too. Raises
+    InputError with one line for each mistake.
     """
     file = read_yaml(path, also=(configs_dir,))
     try:
         schema = read_section(SettingsSchema, file.values)
     except ValidationError as error:
         raise joined(input_errors(error, SettingsSchema, file)) from None
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in asdict(schema).items() if value is not None  # an empty key means the default
-    }
+    return {name: tuple(value) if isinstance(value, list) else value
+            for name, value in asdict(schema).items() if value is not None}  # an empty key means the default

@@ -99,11 +99,8 @@ def _no_such_file(path: Path, suffixes: Sequence[str], also: Sequence[Path]) -> 
     for file in known:
         by_name.setdefault(file.name, file)
         by_stem.setdefault(file.stem, file)
-    if path.stem in by_stem:
-        guess = by_stem[path.stem]
-    else:
-        name, stem = nearest(path.name, by_name), nearest(path.stem, by_stem)
-        guess = by_name[name] if name else by_stem[stem] if stem else None
+    name, stem = nearest(path.name, by_name), nearest(path.stem, by_stem)
+    guess = by_stem.get(path.stem) or by_name.get(name) or by_stem.get(stem)
     if guess is not None:
         hint = f"Did you mean {shown(guess)}?"
     else:
