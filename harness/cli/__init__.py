@@ -1,7 +1,6 @@
 """The command line: words and flags in, one call into `verbs`, an exit code out.
 
-A first word that is no verb is a problem. Nothing heavy is imported before the flags are understood, so that
-`--help`, `list` and a mistake answer at once.
+Nothing heavy is imported before the flags are understood, so that `--help`, `list` and a mistake answer at once.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def render(title: str, kernels: Sequence[KernelCounters], *, width: int | None, 
         names = ", ".join(dict.fromkeys(bare_name(each.name) for each in rest))
         lines += ["", *terminal.indented(f"{len(rest)} shorter ones: {names}; --json has them all", width)]
     explained = "Each kernel was repeated until all counters were read, with caches flushed before each time and the " \
-        "clocks left as they are; its time is no measurement to rank by. The percentages are of what the unit can sustain."
+        "clocks left as they are; its time is no measurement to rank by. The percentages are of what the unit can " \
+        "sustain."
     return "\n".join([*lines, "", *terminal.indented(explained, width)])
 
 
@@ -44,12 +45,17 @@ def by_time(kernels: Sequence[KernelCounters]) -> list[KernelCounters]:
 
 def kernels_json(kernels: Sequence[KernelCounters]) -> list[dict[str, Any]]:
     """Every kernel under stable keys: its figures with their sentences, and the counters that were asked for."""
-    return [{
-        "name": each.name, "time_us": time_us(each.values),
-        "figures": [{"key": figure.key, "value": figure.value, "unit": figure.unit, "sentence": figure.sentence}
-                    for figure in figures_of(each.values)],
-        "counters": {name: each.values[name] for name in metrics.ASKED_FOR if name in each.values},
-    } for each in by_time(kernels)]
+    return [
+        {
+            "name": each.name, "time_us": time_us(each.values),
+            "figures": [
+                {"key": figure.key, "value": figure.value, "unit": figure.unit, "sentence": figure.sentence}
+                for figure in figures_of(each.values)
+            ],
+            "counters": {name: each.values[name] for name in metrics.ASKED_FOR if name in each.values},
+        }
+        for each in by_time(kernels)
+    ]
 
 
 def _launch(kernel: KernelCounters) -> list[str]:

@@ -1,11 +1,11 @@
 """Candidates: the files of a folder, read as text and never imported.
 
-A candidate whose file cannot work (no Python, no `ModelNew`) is still returned, with its fault in words, so
-that it costs its own row of the table and nothing else. Which of them run is the user's choice by globs.
+One that cannot work (no Python, no `ModelNew`) is returned with its fault in words: it costs its own row of the table.
 """
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import functools
 import hashlib
@@ -19,10 +19,9 @@ from typing import ClassVar
 
 from harness.model.errors import InputError, NothingToRun
 from harness.model.files import parameters
-from harness.model.files.candidate_language import language_of
 from harness.model.files.candidate_names import BASELINES, cell_of, fault_of_name, forms_of, is_plainest
 from harness.model.files.neighbours import Places, beside
-from harness.model.files.python_source import ModuleNames, SourceFault, parsed, top_level_names
+from harness.model.files.python_source import ModuleNames, SourceFault, called_name, parsed, top_level_names
 from harness.model.files.text_files import decoded, shown
 from harness.model.formats.foreign import CandidateForm
 from harness.model.paths import PROGRAM, own
@@ -31,6 +30,11 @@ from harness.model.verdict import ReasonCode
 from harness.protocol.source_import import WITH_FILES
 
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
+# Position of `cuda_sources` in load_inline(name, cpp_sources, cuda_sources, …)
+_CUDA_SOURCES_POSITION = 2
+_CUDA_MODULES = ("cupy", "pycuda", "numba.cuda", "cuda", "cutlass.cute", "tilelang")
+_CUDA_FILES = (".cu", ".cuh")
+_CPP_FILES = (".cpp", ".cc", ".cxx", ".c")
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,11 @@ class Candidate:
     """A candidate file. `name` is its stem, as far as that fits into a table; `source_hash` the first 16 hex digits of
     the SHA-256 of `source`.
 
-    `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
-    with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the
-    values of `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial,
-    `source` is the file with those alone, and `is_frozen`. So it is for another project's candidate, whose `files` (name
-    and text) lie beside the copy that is run; they are None for a KernelBench file.
+    `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence with file
+    and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the values of
+    `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial, `source` is
+    the file with those alone, and `is_frozen`. So it is for another project's candidate, whose `files` (name and text)
+    lie beside the copy that is run; they are None for a KernelBench file.
     """
 
     name: str
@@ -58,7 +62,7 @@ class Candidate:
     role: ClassVar[str] = "candidate"
 
     def beside(self) -> Places:
-        """What it may read of its own folder; nothing of another project's, whose imports are all laid beside a copy."""
+        """What it may read of its own folder; nothing of another project's, whose imports lie beside a copy."""
         places = beside(self.path)
         return places if self.files is None else places._replace(own=[])
 
@@ -162,8 +166,8 @@ def read_baseline(path: Path) -> OwnBaseline:
 
 
 def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates that are judged beside `baseline`: all but its own file. Raises InputError where another file
-    has its name, and NothingToRun where none is left.
+    """Return the candidates that are judged beside `baseline`: all but its own file. Raises InputError where another
+    file has its name, and NothingToRun where none is left.
     """
     if baseline is None:
         return list(candidates)
@@ -284,7 +288,7 @@ def find_candidates(
 
 
 def file_named(word: str, folders: Sequence[Path]) -> Path:
-    """Return the candidate's file that `word` is the path of, or its name in the first of `folders`. Raises InputError."""
+    """Return the candidate's file at the path `word`, or of that name in the first of `folders`. Raises InputError."""
     path = Path(word)
     if path.suffix in (".py", ".json") and path.is_file():
         return path
@@ -379,3 +383,69 @@ def _quoted_line(source: str, line: int) -> str:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+# What a candidate is written in: a hint for the builder and for the column "built by", not evidence. Whose kernels
+# really ran is found out by `attribution` from a profiled launch.
+
+
+def language_of(tree: ast.Module) -> str:
+    """"cuda", "triton", "cpp" or "torch"; a file that mixes them is called by the first that applies."""
+    nodes = list(ast.walk(tree))  # once: `list` reads every candidate of every problem
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    imported = _imported_modules(froms, [node for node in nodes if isinstance(node, ast.Import)])
+    builds, loads = (_named(calls, _names_of(froms, function)) for function in ("load_inline", "load"))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    runtime = _named(calls, {"_compile_kernel", "RawKernel", "RawModule"})
+    keywords = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+    if runtime or _any_below(imported, _CUDA_MODULES) or _gives_cuda_sources(builds, keywords, texts):
+        return "cuda"
+    if loads and any(text.endswith(_CUDA_FILES) for text in texts):
+        return "cuda"
+    if _any_below(imported, ("triton",)):
+        return "triton"
+    if builds or (loads and any(text.endswith(_CPP_FILES) for text in texts)):
+        return "cpp"
+    return "torch"
+
+
+def _imported_modules(froms: list[ast.ImportFrom], plain: list[ast.Import]) -> set[str]:
+    modules = {alias.name for node in plain for alias in node.names}
+    for node in froms:
+        if node.module and not node.level:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return modules
+
+
+def _any_below(imported: set[str], modules: tuple[str, ...]) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for name in imported for module in modules)
+
+
+def _names_of(froms: list[ast.ImportFrom], function: str) -> set[str]:
+    """The names under which the file may call `function`: its own, and those of ``import … as``."""
+    aliases = [alias for node in froms for alias in node.names if alias.name == function and alias.asname]
+    return {function, *(alias.asname for alias in aliases)}
+
+
+def _named(calls: list[ast.Call], names: set[str]) -> list[ast.Call]:
+    return [call for call in calls if called_name(call) in names]
+
+
+def _gives_cuda_sources(builds: list[ast.Call], keywords: set[str | None], texts: list[str]) -> bool:
+    """Whether any load_inline gets CUDA, also by ``**options`` made elsewhere of the file's `keywords` and `texts`."""
+    spoken_of = "cuda_sources" in keywords or "cuda_sources" in texts
+    for call in builds:
+        given = [keyword.value for keyword in call.keywords if keyword.arg == "cuda_sources"]
+        given += call.args[_CUDA_SOURCES_POSITION : _CUDA_SOURCES_POSITION + 1]
+        is_open = spoken_of and any(keyword.arg is None for keyword in call.keywords)
+        if is_open or not all(map(_is_nothing, given)):
+            return True
+    return False
+
+
+def _is_nothing(value: ast.expr) -> bool:
+    """None, an empty text or an empty list, which load_inline takes for "no CUDA"."""
+    if isinstance(value, ast.Constant):
+        return not value.value
+    return isinstance(value, (ast.List, ast.Tuple)) and all(_is_nothing(item) for item in value.elts)

@@ -1,13 +1,13 @@
 """A problem: what is computed, at which sizes, how exact it must be, and against what it is timed.
 
-`load_problem` reads ``problems/NAME.yaml`` with its reference beside it, or a KernelBench file alone, and
-refuses what cannot be run with sentences that name file and line. Nothing of the user's is imported here.
+What cannot be run is refused with sentences that name file and line. Nothing of the user's is imported here.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -100,9 +100,8 @@ class Problem:
 
     def checks_for(self, device_kind: str) -> tuple[dict[str, int], ...]:
         """The further sizes to check at: on "cuda" all; on "cpu" those with no size above the cpu one's."""
-        small = [sizes for sizes in self.check_sizes
-                 if not _is_cpu(device_kind) or all(sizes[name] <= self.cpu_sizes[name] for name in sizes)]
-        return tuple(dict(sizes) for sizes in small)
+        return tuple(dict(sizes) for sizes in self.check_sizes if not _is_cpu(device_kind)
+                     or all(size <= self.cpu_sizes[name] for name, size in sizes.items()))
 
 
 def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> Problem:
@@ -125,11 +124,9 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
     from harness.model.files.problem_file import read_problem_file  # with an engine that no missing file waits for
 
     parts = read_problem_file(file)
-    schema = parts.schema
-    timed = schema.sizes.timed if schema.sizes is not None else {}
-    cpu = schema.sizes.cpu or timed if schema.sizes is not None else {}
-    checks = schema.sizes.check if schema.sizes is not None else []
-    accuracy = schema.accuracy
+    schema, accuracy = parts.schema, parts.schema.accuracy
+    timed, cpu, checks = ({}, {}, ()) if schema.sizes is None else \
+        (schema.sizes.timed, schema.sizes.cpu or schema.sizes.timed, schema.sizes.check)
     contracted = None if accuracy.contracted is None else tuple(accuracy.contracted)
     return Problem(
         name=path.stem, title=schema.title, path=path, reference_path=parts.reference_path,
@@ -163,8 +160,8 @@ def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
 
 
 def find_problem(word: Path) -> Path:
-    """The file of a problem: `word` itself, the definition or task in a folder of that path, or without a suffix that of
-    the problem of this name.
+    """The file of a problem: `word` itself, the definition or task in a folder of that path, or without a suffix that
+    of the problem of this name.
 
     What does not lie in the working directory is looked for in the current project, then in what is shipped. Raises
     InputError, with the nearest name, when there is none of this name.
@@ -202,14 +199,12 @@ def in_mode(problem: Problem, mode: str | None) -> Problem:
     """
     if mode not in (None, *MODES):
         raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
-    if mode is None or mode == problem.mode:
-        return problem
-    return replace(problem, mode=mode, flops=None, bytes=None)
+    return problem if mode in (None, problem.mode) else replace(problem, mode=mode, flops=None, bytes=None)
 
 
 def with_baselines(problem: Problem, text: str | None, *, in_suite: bool = False) -> Problem:
-    """The problem with the baselines that --baselines names, eager always among them; without a `text` with its own, but
-    eager alone for a KernelBench file `in_suite`, which names none. Raises InputError.
+    """The problem with the baselines that --baselines names, eager always among them; without a `text` with its own,
+    but eager alone for a KernelBench file `in_suite`, which names none. Raises InputError.
     """
     if text is None:
         return replace(problem, baselines=("eager",)) if in_suite and problem.path.suffix == ".py" else problem
@@ -235,8 +230,8 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
         named = names_in(texts)
         chosen = [{name: each[name] for name in known if name in named} for each in chosen]
     first, *more = chosen
-    for sizes, formula in ((sizes, formula) for sizes in chosen
-                           for formula in (problem.flops, problem.bytes, problem.accuracy.terms) if formula):
+    formulas = [each for each in (problem.flops, problem.bytes, problem.accuracy.terms) if each]
+    for sizes, formula in itertools.product(chosen, formulas):
         at = ",".join(f"{name}={value}" for name, value in sizes.items())
         try:
             if formula.evaluate(sizes) > 0:
@@ -275,8 +270,7 @@ def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:
         raise InputError(message, folder)
     files = files_in(folder, YAML_SUFFIXES)
     if not files:
-        hint = "A problem is NAME.yaml beside its reference NAME.py."
-        raise InputError("holds no problem file", folder, hint=hint)
+        raise InputError("holds no problem file", folder, hint="A problem is NAME.yaml beside its reference NAME.py.")
     return files
 
 
@@ -352,11 +346,11 @@ def _one(text: str, timed: Mapping[str, int]) -> dict[str, int]:
     for part in _parts(text):
         name, equals, number = part.partition("=")
         if not equals or not re.fullmatch(r"[0-9]+", number) or int(number) < 1:
-            message = f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1"
-            raise InputError(message, hint=f"As in --sizes {example}")
+            raise InputError(f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1",
+                             hint=f"As in --sizes {example}")
         if name not in timed:
-            hint = hint_for(name, list(timed), "Its sizes are")
-            raise InputError(f"--sizes {text}: '{name}' is no size of this problem", hint=hint)
+            raise InputError(f"--sizes {text}: '{name}' is no size of this problem",
+                             hint=hint_for(name, list(timed), "Its sizes are"))
         if name in given_sizes:
             raise InputError(f"--sizes {text} gives {name} twice", hint=f"As in --sizes {example}")
         given_sizes[name] = int(number)

@@ -1,7 +1,6 @@
 """PyTorch and its GPUs, tried out: `python -m harness.cli.diagnosis.gpu` prints its findings as JSON, one a line.
 
-The trial of a GPU is the real thing: a backend is opened, a stream is held back and let go, and a worker behind the
-sandbox maps the judge's memory. `examine` runs it all in a child process with a time limit.
+The trial is the real thing: a backend, a stream held back and let go, and a worker that maps the judge's memory.
 """
 
 from __future__ import annotations
@@ -199,7 +198,7 @@ def _gate_and_release(backend: Any) -> str:
 
 
 def _share_with_worker(backend: Any, tell_timer: Callable[[str], None]) -> str:
-    """Let a worker behind the sandbox open this process's memory, and tell its stopwatch's name. Raises RuntimeError."""
+    """Let a worker behind the sandbox open this process's memory, and tell its stopwatch. Raises RuntimeError."""
     from harness.launch.worker_launcher import WorkerLauncher
     from harness.protocol.layout import REGION_BYTES
     from harness.sandbox.sandbox_choice import strongest_sandbox

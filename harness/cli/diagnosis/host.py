@@ -33,7 +33,7 @@ _VERSION_TIMEOUT_S = 30
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the doctor's report. A "note" tells what is absent or weaker and not needed; `hint` says how to get it."""
+    """A line of the doctor's report; a "note" tells what is absent or weaker and not needed, `hint` how to get it."""
 
     name: str
     state: str
@@ -55,9 +55,8 @@ def python_finding() -> Finding:
 
 
 def bytecode_finding() -> Finding | None:
-    """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there.
-
-    What stands for the rest is a module that only candidates' processes import, which the sandbox keeps from writing any.
+    """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there. A module
+    that only candidates' processes import stands for the rest: the sandbox keeps those from writing any.
     """
     folder = _torch_folder()
     source = None if folder is None else Path(folder, "_inductor", "compile_fx.py")
@@ -82,9 +81,8 @@ def _torch_folder() -> str | None:
 
 def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:
     if toolchain.nvcc_path is None:
-        without = "cannot be compiled to see whether they would"
-        use = f"CUDA candidates {'are skipped' if on_gpu else without}"
-        hint = f"{use}; install the CUDA toolkit of torch's own CUDA version" if on_gpu else f"{use}; {NVCC_HINT}"
+        hint = "CUDA candidates are skipped; install the CUDA toolkit of torch's own CUDA version" if on_gpu else \
+            f"CUDA candidates cannot be compiled to see whether they would; {NVCC_HINT}"
         return Finding("nvcc", MISSING, "not found (CUDA_HOME, PATH, /usr/local/cuda, the wheels)", hint)
     text = f"{toolchain.nvcc_version or 'of unknown version'} at {toolchain.nvcc_path}"
     if on_gpu and toolchain.torch_cuda and toolchain.nvcc_version:

@@ -1,8 +1,6 @@
-"""The words and flags of the command line: what each verb takes, what is said of a mistake in them, and
-what the shell is answered while they are being typed.
+"""The words and flags of the command line, what is said of a mistake in them, and what completes them in a shell.
 
-Nothing heavy is imported here: `--help` and a mistake answer at once. `VERBS` is the one list of verbs; each has a
-module of its name in `harness/cli/verbs`.
+Nothing heavy is imported here: `--help` and a mistake answer at once. Each of `VERBS` has a module in `cli/verbs`.
 """
 
 from __future__ import annotations
@@ -38,8 +36,8 @@ _EXAMPLES = (
 
 # In the order of --help. The flags of each are added by the function `add_…` of `verb_flags`.
 VERBS = (
-    "run", "watch", "tune", "suite", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "profile", "new",
-    "new-problem", "serve", "cache", "selftest",
+    "run", "watch", "tune", "suite", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "profile",
+    "new", "new-problem", "serve", "cache", "selftest",
 )
 # What starts the command line; not a folder of that name on the way to it.
 _PROGRAM = re.compile(r"(?:^|[\s/])(?:run\.py|kernel-referee|-m harness)(?=\s|$)")

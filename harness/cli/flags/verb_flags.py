@@ -1,7 +1,4 @@
-"""The flags of each verb, and the parser whose mistakes are errors of ours.
-
-First the verbs that put kernels on a device, then those about the place of work, then those that read results.
-"""
+"""The flags of each verb, and the parser whose mistakes are errors of ours."""
 
 from __future__ import annotations
 
@@ -18,6 +15,12 @@ EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
   2  bad input               3  selftest, compare --fail-on: something is not as it should be
   4  nothing could run       130  interrupted"""
+
+# Flags of two verbs.
+_RESUME = {"action": "store_true", "help": "keep rows of earlier runs for which nothing has changed"}
+_TRIALS = {"type": int, "default": 32, "metavar": "N", "help": "how many choices tuning tries (default: 32)"}
+_MODE = {"choices": ("forward", "forward_backward"), "metavar": "forward|forward_backward"}
+_ONE_DEVICE = {"default": "auto", "metavar": "auto|cuda:0|cpu", "help": "where to run (default: a GPU if there is one)"}
 
 # What run has and these verbs refuse, in words that say why.
 NOT_OF_WATCH = ("resume", "sanitize", "arch", "strict", "devices", "ray", "accelerator", "energy", "extra-times")
@@ -44,10 +47,10 @@ def add_verb(verbs: argparse._SubParsersAction, name: str, what: str) -> argpars
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
     run = _runs(verbs, "run", "build, check, time and rank the candidates of a problem")
-    _add_resume(run)
+    run.add_argument("--resume", **_RESUME)
     run.add_argument("--watch", action="store_true", help="as the verb watch")
     run.add_argument("--tune", metavar="CANDIDATE", help="as the verb tune")
-    _add_trials(run)
+    run.add_argument("--trials", **_TRIALS)
 
 
 def add_watch(verbs: argparse._SubParsersAction) -> None:
@@ -59,14 +62,14 @@ def add_watch(verbs: argparse._SubParsersAction) -> None:
 def add_tune(verbs: argparse._SubParsersAction) -> None:
     tune = _runs(verbs, "tune", "search a candidate's PARAMETERS, and write the best into a YAML beside it", one=True)
     tune.add_argument("tune", metavar="CANDIDATE", help="the candidate, by its name")
-    _add_trials(tune)
+    tune.add_argument("--trials", **_TRIALS)
     _hide(tune, NOT_OF_TUNE)
     tune.set_defaults(watch=False, resume=False)
 
 
 def add_suite(verbs: argparse._SubParsersAction) -> None:
     suite = _runs(verbs, "suite", "run many problems one after the other, with one summary")
-    _add_resume(suite)
+    suite.add_argument("--resume", **_RESUME)
     suite.set_defaults(watch=False, tune=None)
 
 
@@ -77,14 +80,6 @@ def _hide(verb: argparse.ArgumentParser, refused: Sequence[str]) -> None:
             action.help = argparse.SUPPRESS
 
 
-def _add_resume(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
-
-
-def _add_trials(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices tuning tries (default: 32)")
-
-
 def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool = False) -> argparse.ArgumentParser:
     """A verb that judges the candidates of `one` problem or of several, with all flags that such verbs share."""
     run = add_verb(verbs, verb, what)
@@ -93,13 +88,11 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
                      help=f"a problem's name, its YAML, or a KernelBench .py file{several}")
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
-    run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu",
-                     help="where to run (default: a GPU if there is one)")
+    run.add_argument("--device", **_ONE_DEVICE)
     add_devices(run)
     run.add_argument("--config", default="default", metavar="quick|default|rigorous",
                      help="how long to measure, or a YAML file")
-    run.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
-                     help="time gradients too, or not, whatever the problem says")
+    run.add_argument("--mode", **_MODE, help="time gradients too, or not, whatever the problem says")
     run.add_argument("--sizes", action="append", default=[], metavar="M=4096[,K=…]",
                      help="time at these sizes instead; several times: at each, and the geometric mean of the speedups")
     run.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
@@ -132,8 +125,7 @@ def add_profile(verbs: argparse._SubParsersAction) -> None:
     profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
     profile.add_argument("--candidates", type=Path, metavar="DIR", help=f"{CANDIDATES}; with --problem")
     profile.add_argument("--device", default="auto", metavar="auto|cuda:0", help="where to run (default: a GPU)")
-    profile.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
-                         help="count gradients too, or not, whatever the problem says")
+    profile.add_argument("--mode", **_MODE, help="count gradients too, or not, whatever the problem says")
     profile.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
     add_wait(profile)
     profile.add_argument("--json", action="store_true", help="print JSON, with every counter")
@@ -158,8 +150,7 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest = add_verb(verbs, "selftest", what)
     selftest.add_argument("--adversarial", action="store_true",
                           help="judge the corpus in tests/adversarial and print the catch matrix")
-    selftest.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu",
-                          help="where to run (default: a GPU if there is one)")
+    selftest.add_argument("--device", **_ONE_DEVICE)
     add_devices(selftest)
     selftest.add_argument("--no-naive", action="store_true",
                           help="do not ask the naive judge beside, which takes as long again")

@@ -53,9 +53,6 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_NOTHING_RAN if profiled.read.trouble else 0
 
 
-
-
-
 def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, Problem]:
     """The candidate's file and its problem: from a file, PROBLEM/NAME or a name. Raises InputError."""
     path = Path(word)

@@ -49,9 +49,6 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-
-
-
 def _check_out(out: Path) -> None:
     """Refuse to write over anything that is no report of ours: a CSV named by mistake is somebody's week."""
     if out.is_dir():

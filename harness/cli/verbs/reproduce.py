@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
         made = reproduce(problem, candidate, evidence.recipe, device, settings, progress)
     made.save(path, evidence.recipe)
     if made.same_inputs is False:
-        notes.append("the inputs are not the record's own: another device, another PyTorch, or a get_inputs() that draws "
-                     "from elsewhere than torch")
+        notes.append("the inputs are not the record's own: another device, another PyTorch, or a get_inputs() that "
+                     "draws from elsewhere than torch")
     failed_again = made.verdict.status is not Status.OK
     if options.json:
         print(json.dumps({
@@ -93,9 +93,6 @@ def _candidate_of(newest: FoundRecord, evidence: Evidence, problem: Problem, nam
     if not path.is_file():
         raise InputError("there is no such candidate file", shown(path), hint="Name it with --file FILE")
     return read_candidate(path, form=problem.form)
-
-
-
 
 
 def _changed(newest: FoundRecord, problem: Problem, candidate: Candidate) -> list[str]:

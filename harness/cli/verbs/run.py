@@ -92,7 +92,12 @@ def _reported(options: argparse.Namespace, results) -> int:
         print(json.dumps({"csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
                           "together": sizes_json(records)}))
     else:
-        print("\n\n".join(_leaderboard(options, result) for result in results))
+        from harness.report import terminal
+        from harness.report.leaderboard import render
+
+        command, fitting = _command(options), terminal.fitting(sys.stdout)
+        print("\n\n".join(render(result.records, command=command, records_path=shown(result.csv_path), **fitting)
+                          for result in results))
     own = [record for record in records if record.role == "candidate"]
     if any(record.status.value == "harness_error" for record in records):
         return EXIT_HARNESS_FAILED
@@ -103,9 +108,6 @@ def _reported(options: argparse.Namespace, results) -> int:
     if (fault := fault_of(records)) is not None:
         raise fault
     return EXIT_STRICT if options.strict and any(record.status.value != "ok" for record in own) else 0
-
-
-
 
 
 def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
@@ -123,11 +125,3 @@ def _command(options: argparse.Namespace) -> str:
     flags = ("candidates", "mode", "baselines", "baseline", "sizes", "devices" if options.devices else "device",
              "config", "out", "arch", "sanitize", "energy", "extra_times")
     return shlex.join([*PROGRAM.split(), shown(options.problem[0]), *typed_flags(options, *flags), *ray_words(options)])
-
-
-def _leaderboard(options: argparse.Namespace, result) -> str:
-    from harness.report import terminal
-    from harness.report.leaderboard import render
-
-    return render(result.records, command=_command(options), records_path=shown(result.csv_path),
-                  **terminal.fitting(sys.stdout))

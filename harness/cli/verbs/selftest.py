@@ -71,10 +71,9 @@ def _timing(options: argparse.Namespace) -> int:
     seen = [each for wait, path in zip(waits, more) for each in known_time.clocks_of(wait.records, path)]
     seconds = (time.monotonic() - began) / rows
     trusted = control_row.can_be_trusted(alike, settings.eager_players) and all(wait.adds_up for wait in waits)
-    lines = [
-        *map(known_time.sentence, waits), *known_time.clock_sentences(seen), *control_row.sentences(alike, settings.eager_players),
-        f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
-    ]
+    lines = [*map(known_time.sentence, waits), *known_time.clock_sentences(seen),
+             *control_row.sentences(alike, settings.eager_players),
+             f"A row took {seconds:.1f} s, builds included (--config {options.config})."]
     if options.json:
         print(json.dumps({
             "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
@@ -122,9 +121,6 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
     if all(row.outcome == NOT_RUN for row in findings.rows):
         return EXIT_NOTHING_RAN
     return 0 if findings.as_expected else EXIT_NOT_AS_EXPECTED
-
-
-
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -52,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = _candidates(loaded, options)
     if options.sanitize:
         if options.resume:
-            raise InputError("--resume cannot tell whether an earlier row was sanitized", hint="Leave one of the two out")
+            raise InputError("--resume cannot tell whether an earlier row was sanitized",
+                             hint="Leave one of the two out")
         if not options.ray:
             require_tool("cpu" if set(names) == {"cpu"} else options.device)
     require_torch()

@@ -90,15 +90,15 @@ def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextM
 
 
 def _command(options: argparse.Namespace) -> str:
-    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--tune", options.tune]
+    words = [*PROGRAM.split(), shown(options.problem[0]), "--tune", options.tune]
     words += typed_flags(options, "trials", "config", "mode", "candidates", "device")
     return shlex.join(words + ray_words(options))
 
 
 def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
     best = tuned.best.record
-    lines = [_table(tuned.trials), ""]
-    lines.append(f"Best, judged again: {best.parameters}: {terminal.speedup_text(best)} over eager")
+    lines = [_table(tuned.trials), "",
+             f"Best, judged again: {best.parameters}: {terminal.speedup_text(best)} over eager"]
     if tuned.default is tuned.best:
         lines.append("These are its defaults.")
     elif tuned.default is not None:
@@ -110,7 +110,7 @@ def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path:
     if tuned.why_not_written is not None:
         stays = f"; {shown(path)} stays as it was" if path.exists() else ""
         return [*lines, f"Written: nothing, for {tuned.why_not_written}{stays}", *_advice_on(options, tuned)]
-    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--only", candidate.name]
+    words = [*PROGRAM.split(), shown(options.problem[0]), "--only", candidate.name]
     words += typed_flags(options, "candidates", "device")
     return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
 

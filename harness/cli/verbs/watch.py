@@ -1,7 +1,6 @@
 """`run.py PROBLEM --watch`: judge the candidates, and each again when it is saved, or what it imports.
 
-The device, the references and the control stay; what has not changed is neither built nor judged again. What has is
-built side by side, and each row is shown when it is there; what is saved meanwhile joins the queue.
+What has not changed is neither built nor judged again; what is saved meanwhile joins the queue.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""`PARAMETERS = {"BM": [64, 128], …}` in a candidate's source: what it allows, which values count, and the source with
-those alone.
+"""`PARAMETERS = {"BM": [64, 128], …}` in a candidate's source: what it allows, and the source with one value of each.
 
 The first value of each list is the default, since a candidate takes `PARAMETERS["BM"][0]`; so the file runs elsewhere
 as it stands. Values that were tuned stand in a YAML file beside it. Nothing here imports the candidate.
@@ -20,9 +19,6 @@ from harness.model.spelling import listed, nearest
 NAME = "PARAMETERS"
 Value = int | float | str | bool
 _EXAMPLE = 'PARAMETERS = {"BM": [64, 128], "STAGES": [2, 3]}'
-
-
-
 
 
 def declared(tree: ast.Module) -> dict[str, list[Value]] | None:
@@ -75,8 +71,8 @@ def frozen(source: str, tree: ast.Module, values: Mapping[str, Value]) -> str:
 
 
 def tuned_in(path: Path, allowed: Mapping[str, list[Value]]) -> dict[str, Value]:
-    """The values in the YAML file `path`, with the default for each that it does not name. Raises InputError with file and
-    line for a name or a value that is not `allowed`.
+    """The values in the YAML file `path`, with the default for each that it does not name. Raises InputError with file
+    and line for a name or a value that is not `allowed`.
     """
     file = read_yaml(path)
     values = file.values.get("parameters")
@@ -97,9 +93,6 @@ def tuned_in(path: Path, allowed: Mapping[str, list[Value]]) -> dict[str, Value]
 def parameters_text(values: Mapping[str, Value]) -> str:
     """`{"BM": 64, "STAGES": 2}` → `BM=64 STAGES=2`, as a record has it."""
     return " ".join(f"{name}={value}" for name, value in values.items())
-
-
-
 
 
 def _assignment(tree: ast.Module) -> ast.expr | None:

@@ -1,8 +1,7 @@
 """Reads ``problems/NAME.yaml`` and its reference, and gathers every mistake in both before it gives up.
 
 First what may stand in the file: each key once, its type, its words for messages and its default. Then what ties the
-keys to each other: check and cpu sizes name the timed ones, formulas use only those names, and the reference assigns
-each of them. Only `problem` imports this, and only while it loads a file: its engine takes a while to import.
+keys to each other and to the reference. Only `problem` imports this, while it loads a file: the engine takes a while.
 """
 
 from __future__ import annotations
@@ -38,10 +37,6 @@ def _readable(text: str) -> str:
     except FormulaError as error:
         raise fault(error.fault, error.hint) from None
     return text
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _without_repeats(items: list[str]) -> list[str]:
@@ -106,7 +101,7 @@ class AccuracySchema:
 
 @dataclass(frozen=True)
 class ProblemSchema:
-    title: str = key(checked_by(_TEXT, _one_line), "a line of text",
+    title: str = key(checked_by(_TEXT, lambda text: " ".join(text.split())), "a line of text",
                      example="title: Product of two lower triangular matrices")
     reference: str = key(_TEXT, "the name of a Python file beside this one", example="reference: tril_matmul.py")
     dtype: str = key(
@@ -168,8 +163,8 @@ def read_problem_file(file: YamlFile) -> ProblemFile:
 
 
 def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str]]:
-    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used: they are left
-    at their defaults, so that the rest of the file can still be checked in the same run.
+    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used: they are
+    left at their defaults, so that the rest of the file can still be checked in the same run.
     """
     try:
         return read_section(ProblemSchema, file.values), [], set()
@@ -179,9 +174,6 @@ def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str
     rest = {name: value for name, value in file.values.items() if name not in bad}
     # stand-ins for the two keys without a default; what they stand for is not looked at
     return read_section(ProblemSchema, {"title": "-", "reference": "-", **rest}), errors, bad
-
-
-
 
 
 def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputError]:

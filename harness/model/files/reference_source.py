@@ -41,8 +41,8 @@ def read_reference(path: Path, also: tuple[Path, ...] = ()) -> tuple[str, Module
 def size_error(
     names: ModuleNames, path: Path, name: str, value: int, yaml_path: Path, yaml_line: int, meant: Sequence[str] = ()
 ) -> InputError | None:
-    """What keeps a problem file from setting the size `name`: it must be assigned plainly and once. One alone that may be
-    `meant` is offered for it.
+    """What keeps a problem file from setting the size `name`: it must be assigned plainly and once. One alone that may
+    be `meant` is offered for it.
     """
     lines = names.assigned.get(name, [])
     if len(lines) == 1:
@@ -87,7 +87,8 @@ def _init_inputs_error(names: ModuleNames, path: Path) -> InputError | None:
     guess = nearest("get_init_inputs", [name for name in names.functions if name != "get_inputs"])
     if guess is None or names.defines("get_init_inputs"):
         return None
-    return InputError(f"found a function '{guess}'", path, names.functions[guess].lineno, "Did you mean get_init_inputs?")
+    return InputError(f"found a function '{guess}'", path, names.functions[guess].lineno,
+                      "Did you mean get_init_inputs?")
 
 
 def _called_without_arguments(names: ModuleNames, name: str, path: Path) -> InputError | None:

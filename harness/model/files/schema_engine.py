@@ -1,8 +1,7 @@
 """What a section of a YAML file may hold, declared key by key, and checked by pydantic's engine.
 
-A section is a frozen dataclass whose fields are made by `key(...)`; a field's name is the key, but for one with an
-`alias`. The engine is imported alone, as `pydantic_core`: pydantic with its models takes another tenth of a second and more,
-for which whoever has misspelt a key, and every `list`, would wait.
+A section is a frozen dataclass whose fields are made by `key(...)`; a field's name is the key, or its `alias` is. The
+engine, `pydantic_core`, is imported alone: pydantic with its models would take another tenth of a second and more.
 """
 
 from __future__ import annotations

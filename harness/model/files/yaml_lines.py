@@ -46,8 +46,8 @@ class YamlFile:
 
 
 def read_yaml(path: Path, also: Sequence[Path] = (), suffixes: Sequence[str] = YAML_SUFFIXES) -> YamlFile:
-    """Reads `path`. Raises InputError with the line for anything that is not one mapping of plain values; when the file is
-    missing, those with `suffixes` in its folder and in the folders `also` are offered.
+    """Reads `path`. Raises InputError with the line for anything that is not one mapping of plain values; when the file
+    is missing, those with `suffixes` in its folder and in the folders `also` are offered.
     """
     import yaml  # 30 ms, and only needed once a file is really read
 
@@ -77,25 +77,22 @@ class _Walk:
 
     def __init__(self, path: Path, lines: dict[tuple[str | int, ...], int]) -> None:
         self.path, self.lines = path, lines
-        self.open_nodes: set[int] = set()
 
-    def value(self, node: Any, keys: tuple[str | int, ...]) -> Any:
+    def value(self, node: Any, keys: tuple[str | int, ...], above: tuple[int, ...] = ()) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(keys, line)
         if node.tag not in _TEXT_TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             raise InputError(f"the tag '{tag}' is not used in this file", self.path, line, "Write the plain value.")
-        if id(node) in self.open_nodes:
+        if id(node) in above:
             raise InputError("an alias (*) refers to the value that it stands in", self.path, line)
         if node.id == "scalar":
             return _scalar(node)
-        self.open_nodes.add(id(node))
-        content = self._mapping(node, keys) if node.id == "mapping" else [
-            self.value(item, (*keys, index)) for index, item in enumerate(node.value)]
-        self.open_nodes.discard(id(node))
-        return content
+        above = (*above, id(node))
+        return self._mapping(node, keys, above) if node.id == "mapping" else [
+            self.value(item, (*keys, index), above) for index, item in enumerate(node.value)]
 
-    def _mapping(self, node: Any, keys: tuple[str | int, ...]) -> dict[str, Any]:
+    def _mapping(self, node: Any, keys: tuple[str | int, ...], above: tuple[int, ...]) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
@@ -109,7 +106,7 @@ class _Walk:
                 raise InputError(f"'{key}' needs a space after its ':'", self.path, line,
                                  f"Write {key.replace(':', ': ', 1)}")
             self.lines[(*keys, key)] = line
-            mapping[key] = self.value(value_node, (*keys, key))
+            mapping[key] = self.value(value_node, (*keys, key), above)
         return mapping
 
 
@@ -134,9 +131,6 @@ def _scalar(node: Any) -> str | int | float | bool | None:
         if _FLOAT.fullmatch(text):
             return float(text)
     return text
-
-
-
 
 
 _PLAIN_WORDS = (  # what PyYAML says, and what it comes from

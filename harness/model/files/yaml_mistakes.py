@@ -91,9 +91,6 @@ def _beside(section: type, keys: Sequence[str | int]) -> dict[str, Key]:
     return keys_of(current)
 
 
-
-
-
 def _hint_for_unknown(section: type, keys: Sequence[str | int]) -> str:
     """The nearest right spelling, else the section the key belongs to, else the keys there are."""
     word = str(keys[-1])

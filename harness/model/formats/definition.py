@@ -138,7 +138,8 @@ def _tensors(tensors: Mapping[str, Any], key: str, axes: Mapping[str, Any], path
             raise InputError(f"'{where}' must be an object with shape and dtype", path)
         dtype, shape = field(each, "dtype", str, path, where), each.get("shape")
         if dtype not in _DTYPES:
-            raise InputError(f"'{where}' is {dtype}, which cannot be judged here", path, hint=f"Known are {', '.join(_DTYPES)}")
+            hint = f"Known are {', '.join(_DTYPES)}"
+            raise InputError(f"'{where}' is {dtype}, which cannot be judged here", path, hint=hint)
         unknown = next((axis for axis in shape or () if axis not in axes), None)
         if unknown is not None:
             raise InputError(f"the shape of '{where}' names the axis '{unknown}', which 'axes' has not", path)
@@ -153,25 +154,23 @@ def _check_axes(axes: Mapping[str, Any], path: Path) -> None:
             raise InputError(f"'axes.{name}.type' is '{kind}'", path, hint="It is const, var or expr")
         if kind == "const":
             field(each, "value", int, path, f"axes.{name}")
-        if kind == "expr":
-            _check_expression(field(each, "expression", str, path, f"axes.{name}"), name, path)
+        if kind == "expr" and not _is_arithmetic(text := field(each, "expression", str, path, f"axes.{name}")):
+            raise InputError(f"'axes.{name}.expression' is no arithmetic of other axes: {text[:60]}", path)
 
 
-def _check_expression(text: str, name: str, path: Path) -> None:
+def _is_arithmetic(text: str) -> bool:
     try:
-        tree = ast.parse(text, mode="eval")
+        return all(isinstance(node, _ARITHMETIC) for node in ast.walk(ast.parse(text, mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        tree = None
-    if tree is None or not all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree)):
-        raise InputError(f"'axes.{name}.expression' is no arithmetic of other axes: {text[:60]}", path)
+        return False
 
 
 def _workloads_file(path: Path, name: str) -> tuple[Path, str]:
     """Return the file of the workloads and its text. Raises InputError where there is none."""
-    beside = [path.parent / each for each in ("workload.jsonl", "workloads.jsonl", f"{path.stem}.jsonl")]
-    root = root_of(path)
-    below = sorted((root / "workloads").rglob(f"{name}.jsonl")) if root else []
-    workloads_path = next((each for each in (*beside, *below) if each.is_file()), None)
+    places = [path.parent / each for each in ("workload.jsonl", "workloads.jsonl", f"{path.stem}.jsonl")]
+    if root := root_of(path):
+        places += sorted((root / "workloads").rglob(f"{name}.jsonl"))
+    workloads_path = next((each for each in places if each.is_file()), None)
     if workloads_path is None:
         raise InputError("there are no workloads for it", path, hint=f"Put workload.jsonl into {path.parent}")
     return workloads_path, read_text(workloads_path)
@@ -208,21 +207,20 @@ def _described(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield how each input is made, with the paths of files that are there. Raises InputError."""
     for name, each in given.items():
-        kind = field(each if isinstance(each, dict) else {}, "type", str, workloads_path, f"inputs.{name}", line)
+        where = (workloads_path, f"inputs.{name}", line)
+        kind = field(each if isinstance(each, dict) else {}, "type", str, *where)
         if name not in inputs:
             raise InputError(f"'inputs.{name}' is no input of the definition ({', '.join(inputs)})", workloads_path, line)
         if kind == "safetensors":
-            stored = field(each, "path", str, workloads_path, f"inputs.{name}", line)
-            key = field(each, "tensor_key", str, workloads_path, f"inputs.{name}", line)
+            stored, key = field(each, "path", str, *where), field(each, "tensor_key", str, *where)
             yield name, {"type": kind, "path": str(_blob(stored, name, path, workloads_path, line)), "tensor_key": key}
         elif kind == "scalar" and isinstance(each.get("value"), (int, float)):
             yield name, {"type": kind, "value": each["value"]}
         elif kind in ("random", "custom"):
             yield name, {"type": kind}
         else:
-            message = f"'inputs.{name}' is {json.dumps(each)[:60]}"
-            hint = 'Its type is random, scalar (with a value), safetensors or custom'
-            raise InputError(message, workloads_path, line, hint)
+            raise InputError(f"'inputs.{name}' is {json.dumps(each)[:60]}", workloads_path, line,
+                             "Its type is random, scalar (with a value), safetensors or custom")
 
 
 def _blob(stored: str, name: str, path: Path, workloads_path: Path, line: int) -> Path:

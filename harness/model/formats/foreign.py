@@ -20,9 +20,8 @@ class Written:
 
 
 class CandidateForm(Protocol):
-    """How the candidates of a foreign problem are told from other files, and written as modules with `ModelNew`.
-
-    Files with this `suffix` are looked at; `wanted` says in a sentence what a person would put there.
+    """How the candidates of a foreign problem are told from other files, and written as modules with `ModelNew`. Files
+    with this `suffix` are looked at; `wanted` says in a sentence what a person would put there.
     """
 
     suffix: str

@@ -186,8 +186,6 @@ def _entries(file: YamlFile, key: str, *, is_timed: bool) -> list[Case]:
         raise file.fault((key,), f"'{key}' must be a list")
     for index, each in enumerate(listed):
         if not isinstance(each, dict):
-            raise file.fault((key, index), f"'{key}' has {each!r}", 'Each is a mapping, such as {"size": 1024, "seed": 1}')
+            raise file.fault((key, index), f"'{key}' has {each!r}",
+                             'Each is a mapping, such as {"size": 1024, "seed": 1}')
     return [Case(each, {}, is_timed) for each in listed]
-
-
-
