@@ -91,10 +91,9 @@ class Candidate:
 def read_candidate(
     path: Path, *, tuned: bool = True, form: CandidateForm | None = None, among: Sequence[Path] | None = None
 ) -> Candidate:
-    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`; in the `form` of its problem.
-
-    Its name must look like that of no other file `among` which it is judged, those of its folder where that is not said.
-    Raises nothing: what is wrong with the file is its `fault`.
+    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`; in the `form` of its
+    problem. Its name must look like that of no other file `among` which it is judged, those of its folder where that is
+    not said. Raises nothing: what is wrong with the file is its `fault`.
     """
     try:
         content = path.read_bytes()
@@ -260,11 +259,9 @@ def find_candidates(
     form: CandidateForm | None = None,
 ) -> list[Candidate]:
     """The candidates in `folders`, sorted by name, in the `form` of their problem; files that begin with "_" or "." are
-    left alone.
-
-    Of two files of one name that in the earlier folder counts. `only` and `skip` are globs for the name, with or
-    without ".py". Raises InputError when there is no such folder or a glob matches no candidate, and NothingToRun when
-    no candidate is there or left.
+    left alone. Of two files of one name that in the earlier folder counts. `only` and `skip` are globs for the name,
+    with or without ".py". Raises InputError when there is no such folder or a glob matches no candidate, and
+    NothingToRun when no candidate is there or left.
     """
     folders = [Path(folders)] if isinstance(folders, (str, Path)) else folders
     by_name: dict[str, Path] = {}

@@ -32,10 +32,8 @@ _LONGEST_TEXT = 500
 
 
 class FormulaError(ValueError):
-    """Raised when a formula cannot be read or has no finite value.
-
-    `fault` is the sentence without its subject ("uses 'Q', which is …"), for messages that name the key
-    themselves; `hint` is what to write instead, or None.
+    """Raised when a formula cannot be read or has no finite value. `fault` is the sentence without its subject ("uses
+    'Q', which is …"), for messages that name the key themselves; `hint` is what to write instead, or None.
     """
 
     def __init__(self, text: str, fault: str, hint: str | None = None) -> None:
@@ -69,10 +67,8 @@ class Formula:
                 raise FormulaError(self.text, fault, hint_for(name, known))
 
     def evaluate(self, sizes: Mapping[str, int]) -> float:
-        """The value with `sizes` put in, in double precision.
-
-        Raises FormulaError for a name that is no size, a division by zero, the root of a negative number
-        and anything else that has no finite real value.
+        """The value with `sizes` put in, in double precision. Raises FormulaError for a name that is no size, a
+        division by zero, the root of a negative number and anything else that has no finite real value.
         """
         self.check_names(sizes)
         at = ", ".join(f"{name}={sizes[name]}" for name in self.names)

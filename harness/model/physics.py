@@ -14,9 +14,8 @@ CLASSES = ("fp32", "tf32", "bf16", "fp16")
 @dataclass(frozen=True)
 class Peaks:
     """Datasheet peaks of one GPU: dense rates in TFLOP/s, memory bandwidth in GB/s, None where it has none.
-
-    `tensor16_tflops` is the 16-bit tensor rate with fp32 accumulation; `tensor16_acc16_tflops` the one with
-    16-bit accumulation where that is faster, as on GeForce cards. `source` names the document.
+    `tensor16_tflops` is the 16-bit tensor rate with fp32 accumulation; `tensor16_acc16_tflops` the one with 16-bit
+    accumulation where that is faster, as on GeForce cards. `source` names the document.
     """
 
     fp32_tflops: float
@@ -67,10 +66,9 @@ def speed_limits(
 
 
 def best_rate_tflops(peaks: Peaks, precision_class: str) -> float:
-    """Best rate in TFLOP/s at which a multiply-add of this accuracy can be done on this GPU.
-
-    fp32: the ordinary fp32 units, or three 16-bit tensor products per multiply-add (a two-way split without
-    its smallest product), whichever is faster. Raises ValueError for an unknown class.
+    """Best rate in TFLOP/s at which a multiply-add of this accuracy can be done on this GPU. fp32: the ordinary fp32
+    units, or three 16-bit tensor products per multiply-add (a two-way split without its smallest product), whichever is
+    faster. Raises ValueError for an unknown class.
     """
     fp32, tensor16, tf32 = peaks.fp32_tflops, peaks.tensor16_tflops or 0.0, peaks.tensor_tf32_tflops or 0.0
     if precision_class not in CLASSES:

@@ -161,10 +161,8 @@ def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
 
 def find_problem(word: Path) -> Path:
     """The file of a problem: `word` itself, the definition or task in a folder of that path, or without a suffix that
-    of the problem of this name.
-
-    What does not lie in the working directory is looked for in the current project, then in what is shipped. Raises
-    InputError, with the nearest name, when there is none of this name.
+    of the problem of this name. What does not lie in the working directory is looked for in the current project, then
+    in what is shipped. Raises InputError, with the nearest name, when there is none of this name.
     """
     if word.suffix or len(word.parts) != 1 or word.is_file() or problem_in(word):
         path = located(word)
@@ -194,7 +192,6 @@ def typed(path: Path) -> str:
 
 def in_mode(problem: Problem, mode: str | None) -> Problem:
     """The problem with another `mode`, or as it is for None; what its formulas say of useful work holds no more then.
-
     Raises InputError for a mode that there is not.
     """
     if mode not in (None, *MODES):
@@ -232,14 +229,13 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
     first, *more = chosen
     formulas = [each for each in (problem.flops, problem.bytes, problem.accuracy.terms) if each]
     for sizes, formula in itertools.product(chosen, formulas):
-        at = ",".join(f"{name}={value}" for name, value in sizes.items())
         try:
-            if formula.evaluate(sizes) > 0:
-                continue
-            message = f"--sizes {at}: the formula '{formula.text}' is not positive there"
+            fault = None if formula.evaluate(sizes) > 0 else "is not positive there"
         except FormulaError as error:
-            message = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
-        raise InputError(message, problem.path)
+            fault = error.fault
+        if fault is not None:
+            at = ",".join(f"{name}={value}" for name, value in sizes.items())
+            raise InputError(f"--sizes {at}: the formula '{formula.text}' {fault}", problem.path)
     return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
 
 

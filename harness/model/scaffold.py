@@ -138,20 +138,12 @@ def from_rung(rung: Candidate, name: str, problem: str) -> str:
 
 def _renamed(source: str) -> str:
     """`Model` as `ModelNew`, wherever it stands as a name: also in `super(Model, self)`."""
-    pieces, last = [], (1, 0)
     lines = source.splitlines(keepends=True)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in reversed(list(tokenize.generate_tokens(io.StringIO(source).readline))):
         if token.type == tokenize.NAME and token.string == "Model":
-            pieces += [_between(lines, last, token.start), "ModelNew"]
-            last = token.end
-    return "".join([*pieces, _between(lines, last, (len(lines) + 1, 0))])
-
-
-def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    if start[0] == end[0]:
-        return lines[start[0] - 1][start[1] : end[1]]
-    rest = lines[end[0] - 1][: end[1]] if end[0] <= len(lines) else ""
-    return lines[start[0] - 1][start[1] :] + "".join(lines[start[0] : end[0] - 1]) + rest
+            row = token.start[0] - 1
+            lines[row] = f"{lines[row][: token.start[1]]}ModelNew{lines[row][token.end[1] :]}"
+    return "".join(lines)
 
 
 def _used(tree: ast.Module) -> set[str]:

@@ -39,7 +39,10 @@ def run(options: argparse.Namespace) -> int:
         print(f"Removed {_count(len(gone))}, {size_text(_size(gone))}.")
         if kept_in_use:
             print(f"{_count(kept_in_use)} stayed: a run that is under way may be using them.")
-    print(_table(held, limit))
+    now_s = time.time()
+    rows = [[kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()]
+    rows.append(["all", len(held), f"{size_text(_size(held))} of {size_text(limit)}", ""])
+    print(tabulate(rows, ["kind", "entries", "size", "last used"], colalign=("left", "right", "right", "right")))
     print(f"\nIn {root}; {LIMIT_VARIABLE} sets the limit, KERNEL_REFEREE_CACHE the place.")
     return 0
 
@@ -59,13 +62,6 @@ def size_text(size_bytes: float) -> str:
             return f"{size_bytes:.3g} {unit}"
         size_bytes /= 1024
     return f"{size_bytes:.3g} GB"
-
-
-def _table(held: Sequence[Holding], limit: int) -> str:
-    now_s = time.time()
-    rows = [[kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()]
-    rows.append(["all", len(held), f"{size_text(_size(held))} of {size_text(limit)}", ""])
-    return tabulate(rows, ["kind", "entries", "size", "last used"], colalign=("left", "right", "right", "right"))
 
 
 def _by_kind(held: Sequence[Holding]) -> dict[str, list[Holding]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import textwrap
@@ -64,15 +65,13 @@ def report_text(findings: Sequence[Finding], width: int, color: bool) -> str:
     label_width = max(len(each.name) for each in findings)
     margin = " " * (len("missing") + label_width + 4)
     room = max(40, width - len(margin))
+    wrapped = functools.partial(textwrap.wrap, width=room, break_long_words=False, break_on_hyphens=False)
     lines = [f"kernel-referee {__version__}"]
     for each in findings:
-        first, *rest = textwrap.wrap(each.text, room, break_long_words=False, break_on_hyphens=False) or [""]
+        first, *rest = wrapped(each.text) or [""]
         state = terminal.paint(f"{each.state:<7}", _STYLES[each.state], color)
         lines.append(f"{state}  {each.name:<{label_width}}  {first}")
-        lines += [margin + line for line in rest]
-        if each.hint:
-            rest = textwrap.wrap(f"→ {each.hint}", room, break_long_words=False, break_on_hyphens=False)
-            lines += [margin + line for line in rest]
+        lines += [margin + line for line in (*rest, *(wrapped(f"→ {each.hint}") if each.hint else ()))]
     return "\n".join([*lines, "", _next_line(findings)])
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -146,10 +146,8 @@ def _job(line: str) -> Mapping[str, Any]:
 def _id_of(job: Any, line: str) -> Any:
     """The job's own `id`, as far as the line can be read."""
     if job is None:
-        try:
+        with suppress(ValueError, RecursionError):
             job = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
     return job.get("id") if isinstance(job, dict) else None
 
 

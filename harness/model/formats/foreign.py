@@ -38,10 +38,8 @@ class CandidateForm(Protocol):
 
 @dataclass(frozen=True)
 class Foreign:
-    """A foreign problem: `source` is the text of its reference as a KernelBench module.
-
-    `timed` and `checks` are sizes, which all have the same names; `folders` may hold candidates; `text` is everything
-    that the problem was read from.
+    """A foreign problem: `source` is the text of its reference as a KernelBench module. `timed` and `checks` are sizes,
+    which all have the same names; `folders` may hold candidates; `text` is everything that the problem was read from.
     """
 
     name: str

@@ -110,10 +110,9 @@ def _is_output(value):
 
 
 def module_text(cases: Sequence[Case], files: Mapping[str, tuple[str, str]], body: str, **constants: Any) -> str:
-    """Return the module that begins with the sizes of the first of `cases`.
-
-    `files` are the foreign modules, by name, each with its file's name and its text; `body` has `Model` and
-    `get_inputs`, and may use the `constants`, which are plain values.
+    """Return the module that begins with the sizes of the first of `cases`. `files` are the foreign modules, by name,
+    each with its file's name and its text; `body` has `Model` and `get_inputs`, and may use the `constants`, which are
+    plain values.
     """
     sizes = "\n".join(f"{name} = {value}" for name, value in cases[0].sizes.items())
     known = [(dict(case.sizes), dict(case.values), dict(case.inputs)) for case in cases]
