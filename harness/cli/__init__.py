@@ -1,7 +1,6 @@
 """The command line: words and flags in, one call into `verbs`, an exit code out.
 
-A first word that is no verb is a problem. Nothing heavy is imported before the flags are understood, so that
-`--help`, `list` and a mistake answer at once.
+Nothing heavy is imported before the flags are understood, so that `--help`, `list` and a mistake answer at once.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ from harness.model.errors import HarnessError
 
 
 def as_process() -> None:
-    """Carry out the command line of this process, and end it at once: `run.py` and the commands that are installed.
-
-    What PyTorch consists of is left to the system: taking it apart piece by piece takes half a second.
-    """
+    """Carry out the command line of this process, and end it at once: taking PyTorch apart would take half a second."""
     status = 1  # what ends with a traceback ends with this
 
     def end_at_once() -> None:
@@ -86,7 +82,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 
 def _module_of(options: argparse.Namespace) -> str:
-    """The module of `harness.cli.verbs` that carries `options` out: the verb's own, but that flags of `run` may mean another's."""
+    """The module of `harness.cli.verbs` for these flags: the verb's own, but that flags of `run` may mean another's."""
     if options.verb != "run":
         return options.verb.replace("-", "_")
     if options.tune:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,12 +32,10 @@ def render(title: str, kernels: Sequence[KernelCounters], *, width: int | None, 
     if rest:
         names = ", ".join(dict.fromkeys(bare_name(each.name) for each in rest))
         lines += ["", *terminal.indented(f"{len(rest)} shorter ones: {names}; --json has them all", width)]
-    lines += ["", *terminal.indented(
-        "Each kernel was repeated until all counters were read, with caches flushed before each time and the clocks "
-        "left as they are; its time is no measurement to rank by. The percentages are of what the unit can sustain.",
-        width,
-    )]
-    return "\n".join(lines)
+    explained = "Each kernel was repeated until all counters were read, with caches flushed before each time and the " \
+        "clocks left as they are; its time is no measurement to rank by. The percentages are of what the unit can " \
+        "sustain."
+    return "\n".join([*lines, "", *terminal.indented(explained, width)])
 
 
 def by_time(kernels: Sequence[KernelCounters]) -> list[KernelCounters]:
@@ -75,17 +74,9 @@ def _launch(kernel: KernelCounters) -> list[str]:
 
 
 def _table(figures: Sequence[Figure], width: int | None) -> str:
-    columns = [
+    room = max(40, (width or 140) - 34)  # what the first two columns leave
+    return table_text([
         Column("figure", "left", [each.title for each in figures]),
         Column("", "right", [f"{each.value:.1f}{' ' + each.unit if each.unit else ''}" for each in figures]),
-        Column("what it says", "left", _wrapped([each.sentence for each in figures], width)),
-    ]
-    return table_text(columns)
-
-
-def _wrapped(sentences: Sequence[str], width: int | None) -> list[str]:
-    """Sentences broken into the room that the first two columns leave."""
-    import textwrap
-
-    room = max(40, (width or 140) - 34)
-    return ["\n".join(textwrap.wrap(each, room)) for each in sentences]
+        Column("what it says", "left", ["\n".join(textwrap.wrap(each.sentence, room)) for each in figures]),
+    ])

@@ -1,8 +1,7 @@
 """What candidates are compared with: the reference itself under eager, `torch.compile`, and eager with TF32.
 
-Each baseline is written as a candidate file and judged by the same workers, so that its row means what the others'
-rows mean. The row "eager" is the reference in a worker against the reference here: its speedup should be one, and
-how far it is from one is what other speedups can be trusted to.
+Each baseline is a candidate file, judged by the same workers, so that its row means what the others' rows mean. The row
+"eager" should have a speedup of one: how far it is from that is what other speedups can be trusted to.
 """
 
 from __future__ import annotations
@@ -82,10 +81,7 @@ def write_baseline(baseline: Baseline, problem: Problem, sizes: Mapping[str, int
 
 
 def compilation_notes(name: str, before: int, after: int) -> list[str]:
-    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
-
-    All of them before, and at least one where it is torch.compile, is how it should be.
-    """
+    """What is said of a baseline that had compiled so many graphs before its rounds, as it should, and after them."""
     if after > before:
         graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
         return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]

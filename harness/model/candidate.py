@@ -1,7 +1,6 @@
 """Candidates: the files of a folder, read as text and never imported.
 
-A candidate whose file cannot work (no Python, no `ModelNew`) is still returned, with its fault in words, so
-that it costs its own row of the table and nothing else. Which of them run is the user's choice by globs.
+One that cannot work (no Python, no `ModelNew`) is returned with its fault in words: it costs its own row of the table.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from typing import ClassVar
 
 from harness.model.errors import InputError, NothingToRun
 from harness.model.files import parameters
-from harness.model.files.candidate_language import language_of
 from harness.model.files.candidate_names import BASELINES, cell_of, fault_of_name, forms_of, is_plainest
 from harness.model.files.neighbours import Places, beside
-from harness.model.files.python_source import ModuleNames, SourceFault, parsed, top_level_names
+from harness.model.files.python_source import ModuleNames, SourceFault, called_name, parsed, top_level_names
 from harness.model.files.text_files import decoded, shown
 from harness.model.formats.foreign import CandidateForm
 from harness.model.paths import PROGRAM, own
@@ -32,6 +30,11 @@ from harness.model.verdict import ReasonCode
 from harness.protocol.source_import import WITH_FILES
 
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
+# Position of `cuda_sources` in load_inline(name, cpp_sources, cuda_sources, …)
+_CUDA_SOURCES_POSITION = 2
+_CUDA_MODULES = ("cupy", "pycuda", "numba.cuda", "cuda", "cutlass.cute", "tilelang")
+_CUDA_FILES = (".cu", ".cuh")
+_CPP_FILES = (".cpp", ".cc", ".cxx", ".c")
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,11 @@ class Candidate:
     """A candidate file. `name` is its stem, as far as that fits into a table; `source_hash` the first 16 hex digits of
     the SHA-256 of `source`.
 
-    `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
-    with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the
-    values of `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial,
-    `source` is the file with those alone, and `is_frozen`. So it is for another project's candidate, whose `files` (name
-    and text) lie beside the copy that is run; they are None for a KernelBench file.
+    `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence with file
+    and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the values of
+    `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial, `source` is
+    the file with those alone, and `is_frozen`. So it is for another project's candidate, whose `files` (name and text)
+    lie beside the copy that is run; they are None for a KernelBench file.
     """
 
     name: str
@@ -59,8 +62,7 @@ class Candidate:
     role: ClassVar[str] = "candidate"
 
     def beside(self) -> Places:
-        """What it may read of its own folder; nothing of another project's, of which all that it imports is laid beside a copy.
-        """
+        """What it may read of its own folder; nothing of another project's, whose imports lie beside a copy."""
         places = beside(self.path)
         return places if self.files is None else places._replace(own=[])
 
@@ -82,19 +84,16 @@ class Candidate:
     def with_parameters(self, values: Mapping[str, parameters.Value]) -> Candidate:
         """The same with other values of its `PARAMETERS`."""
         source = parameters.frozen(self.source, parsed(self.source), values)
-        return replace(
-            self, source=source, source_hash=_hash(source.encode()), parameters=parameters.parameters_text(values),
-            is_frozen=True,
-        )
+        return replace(self, source=source, source_hash=_hash(source.encode()),
+                       parameters=parameters.parameters_text(values), is_frozen=True)
 
 
 def read_candidate(
     path: Path, *, tuned: bool = True, form: CandidateForm | None = None, among: Sequence[Path] | None = None
 ) -> Candidate:
-    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`; in the `form` of its problem.
-
-    Its name must look like that of no other file `among` which it is judged, those of its folder where that is not said.
-    Raises nothing: what is wrong with the file is its `fault`.
+    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`; in the `form` of its
+    problem. Its name must look like that of no other file `among` which it is judged, those of its folder where that is
+    not said. Raises nothing: what is wrong with the file is its `fault`.
     """
     try:
         content = path.read_bytes()
@@ -119,8 +118,7 @@ def candidate_of(
     except InputError as error:
         text = content.decode("utf-8", errors="replace")
         return Candidate(name, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
-    declared = _declared_encoding(content)
-    if declared is not None:
+    if (declared := _declared_encoding(content)) is not None:
         fault = f"{path.name}: declares the encoding {declared}, and is read as UTF-8. Leave the declaration out"
         return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
     files = None
@@ -137,15 +135,13 @@ def candidate_of(
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
-    except SourceFault as source_fault:
-        quoted = _quoted_line(source, source_fault.line)
-        fault = f"{path.name}:{source_fault.line}: {source_fault.message}{quoted}"
+    except SourceFault as error:
+        fault = f"{path.name}:{error.line}: {error.message}{_quoted_line(source, error.line)}"
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
-    if form is not None:
-        return Candidate(name, path, source, source_hash, language_of(tree), fault, code, is_frozen=True, files=files)
-    return _with_values(Candidate(name, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+    candidate = Candidate(name, path, source, source_hash, language_of(tree), fault, code)
+    return _with_values(candidate, tuned) if form is None else replace(candidate, is_frozen=True, files=files)
 
 
 @dataclass(frozen=True)
@@ -169,19 +165,16 @@ def read_baseline(path: Path) -> OwnBaseline:
 
 
 def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates that are judged beside `baseline`: all but its own file.
-
-    Raises InputError where another file has its name, and NothingToRun where none is left.
+    """Return the candidates that are judged beside `baseline`: all but its own file. Raises InputError where another
+    file has its name, and NothingToRun where none is left.
     """
     if baseline is None:
         return list(candidates)
     file = baseline.path.resolve()
     left = [each for each in candidates if each.path.resolve() != file]
     if any(each.name == baseline.name for each in left):
-        raise InputError(
-            f"{baseline.name} is the name of the baseline and of a candidate", shown(baseline.path),
-            hint="Rename one of the two files",
-        )
+        raise InputError(f"{baseline.name} is the name of the baseline and of a candidate", shown(baseline.path),
+                         hint="Rename one of the two files")
     if not left and candidates:
         raise NothingToRun(f"no candidate is left: {baseline.name} is the baseline itself")
     return left
@@ -197,8 +190,7 @@ def _declared_encoding(content: bytes) -> str | None:
 
 
 def named(path: Path, among: Sequence[Path] | None = None) -> tuple[str, str | None]:
-    """The name of the candidate in `path` as tables have it, and why it may not be called as its file is; None where it may.
-    """
+    """The name of the candidate in `path` as tables have it, and why it may not be called so; None where it may."""
     fault = fault_of_name(path.stem) or _fault_of_look_alike(path, among)
     return cell_of(path.stem, is_refused=fault is not None), fault
 
@@ -224,9 +216,8 @@ def _beside(folder: str, changed_ns: int) -> Mapping[str, tuple[Path, ...]]:
         names = []
     paths_by_form: dict[str, tuple[Path, ...]] = {}
     for path in (Path(folder, name) for name in names):
-        if fault_of_name(path.stem) is None:
-            for form in forms_of(path.stem):
-                paths_by_form[form] = (*paths_by_form.get(form, ()), path)
+        for form in forms_of(path.stem) if fault_of_name(path.stem) is None else ():
+            paths_by_form[form] = (*paths_by_form.get(form, ()), path)
     return paths_by_form
 
 
@@ -241,13 +232,11 @@ def values_of(candidate: Candidate) -> dict[str, list[parameters.Value]] | None:
     """What the candidate's `PARAMETERS` allow; None without such. Raises InputError with file and line."""
     try:
         return parameters.declared(parsed(candidate.source))
-    except parameters.ParametersFault as error:
-        raise InputError(str(error), candidate.path.name, error.line) from None
     except SourceFault as error:
         raise InputError(error.message, candidate.path.name, error.line) from None
 
 
-def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candidate:
+def _with_values(candidate: Candidate, tuned: bool) -> Candidate:
     if candidate.fault is not None or parameters.NAME not in candidate.source:
         return candidate
     beside = candidate.path.with_suffix(".yaml")
@@ -258,10 +247,8 @@ def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candida
         if not tuned or not beside.is_file():
             return replace(candidate, parameters=parameters.parameters_text(parameters.defaults(allowed)))
         if "__file__" in candidate.source:
-            raise InputError(
-                "reads what lies beside it, so that a copy with its tuned values would miss it", candidate.path.name,
-                hint=f"Remove {beside.name}, or put everything into the one file",
-            )
+            raise InputError("reads what lies beside it, so that a copy with its tuned values would miss it",
+                             candidate.path.name, hint=f"Remove {beside.name}, or put everything into the one file")
         return candidate.with_parameters(parameters.tuned_in(beside, allowed))
     except InputError as error:
         return replace(candidate, fault=str(error), fault_code=ReasonCode.IMPORT_ERROR)
@@ -272,11 +259,9 @@ def find_candidates(
     form: CandidateForm | None = None,
 ) -> list[Candidate]:
     """The candidates in `folders`, sorted by name, in the `form` of their problem; files that begin with "_" or "." are
-    left alone.
-
-    Of two files of one name that in the earlier folder counts. `only` and `skip` are globs for the name, with or
-    without ".py". Raises InputError when there is no such folder or a glob matches no candidate, and NothingToRun when
-    no candidate is there or left.
+    left alone. Of two files of one name that in the earlier folder counts. `only` and `skip` are globs for the name,
+    with or without ".py". Raises InputError when there is no such folder or a glob matches no candidate, and
+    NothingToRun when no candidate is there or left.
     """
     folders = [Path(folders)] if isinstance(folders, (str, Path)) else folders
     by_name: dict[str, Path] = {}
@@ -290,8 +275,8 @@ def find_candidates(
         wanted = form.wanted if form is not None else "Put a .py file with class ModelNew(nn.Module) there"
         raise NothingToRun(f"{where}: holds no candidate. {wanted}.")
     wanted = _matching(only, names, "--only", where) if only else set(names)
-    unwanted = _matching(skip, names, "--skip", where) if skip else set()
-    chosen = [file for file in files if file.stem in wanted - unwanted]
+    wanted -= _matching(skip, names, "--skip", where)
+    chosen = [file for file in files if file.stem in wanted]
     if not chosen:
         taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
         raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
@@ -300,10 +285,7 @@ def find_candidates(
 
 
 def file_named(word: str, folders: Sequence[Path]) -> Path:
-    """Return the candidate's file that `word` is the path of, or the name of in `folders`, the first of which counts.
-
-    Raises InputError, with the nearest name.
-    """
+    """Return the candidate's file at the path `word`, or of that name in the first of `folders`. Raises InputError."""
     path = Path(word)
     if path.suffix in (".py", ".json") and path.is_file():
         return path
@@ -333,8 +315,7 @@ def _files_of(directory: Path, form: CandidateForm | None) -> list[Path]:
     suffix = ".py" if form is None else form.suffix
     files = [directory / name for name in names if name.endswith(suffix) and name[0] not in "_."]
     # A pipe would keep its reader for ever, and a device has no end; a link that leads nowhere is told of.
-    files = [file for file in files if file.is_file() or not file.exists()]
-    return [file for file in files if form is None or form.holds(file)]
+    return [file for file in files if (file.is_file() or not file.exists()) and (form is None or form.holds(file))]
 
 
 def _no_such_folder(directory: Path) -> InputError:
@@ -361,8 +342,8 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, where: str)
         matches = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not matches:
             guess = nearest(pattern, names) or _nearest_beginning(pattern, names)
-            hint = f"Did you mean '{guess}'?" if guess else f"There {'is' if len(names) == 1 else 'are'} " \
-                f"{listed(names)}."
+            there = f"There {'is' if len(names) == 1 else 'are'} {listed(names)}."
+            hint = f"Did you mean '{guess}'?" if guess else there
             raise InputError(f"{flag} '{glob}' matches no candidate in {where}", hint=hint)
         matched.update(matches)
     return matched
@@ -399,3 +380,69 @@ def _quoted_line(source: str, line: int) -> str:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+# What a candidate is written in: a hint for the builder and for the column "built by", not evidence. Whose kernels
+# really ran is found out by `attribution` from a profiled launch.
+
+
+def language_of(tree: ast.Module) -> str:
+    """"cuda", "triton", "cpp" or "torch"; a file that mixes them is called by the first that applies."""
+    nodes = list(ast.walk(tree))  # once: `list` reads every candidate of every problem
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    imported = _imported_modules(froms, [node for node in nodes if isinstance(node, ast.Import)])
+    builds, loads = (_named(calls, _names_of(froms, function)) for function in ("load_inline", "load"))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    runtime = _named(calls, {"_compile_kernel", "RawKernel", "RawModule"})
+    keywords = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+    if runtime or _any_below(imported, _CUDA_MODULES) or _gives_cuda_sources(builds, keywords, texts):
+        return "cuda"
+    if loads and any(text.endswith(_CUDA_FILES) for text in texts):
+        return "cuda"
+    if _any_below(imported, ("triton",)):
+        return "triton"
+    if builds or (loads and any(text.endswith(_CPP_FILES) for text in texts)):
+        return "cpp"
+    return "torch"
+
+
+def _imported_modules(froms: list[ast.ImportFrom], plain: list[ast.Import]) -> set[str]:
+    modules = {alias.name for node in plain for alias in node.names}
+    for node in froms:
+        if node.module and not node.level:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return modules
+
+
+def _any_below(imported: set[str], modules: tuple[str, ...]) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for name in imported for module in modules)
+
+
+def _names_of(froms: list[ast.ImportFrom], function: str) -> set[str]:
+    """The names under which the file may call `function`: its own, and those of ``import … as``."""
+    aliases = [alias for node in froms for alias in node.names if alias.name == function and alias.asname]
+    return {function, *(alias.asname for alias in aliases)}
+
+
+def _named(calls: list[ast.Call], names: set[str]) -> list[ast.Call]:
+    return [call for call in calls if called_name(call) in names]
+
+
+def _gives_cuda_sources(builds: list[ast.Call], keywords: set[str | None], texts: list[str]) -> bool:
+    """Whether any load_inline gets CUDA, also by ``**options`` made elsewhere of the file's `keywords` and `texts`."""
+    spoken_of = "cuda_sources" in keywords or "cuda_sources" in texts
+    for call in builds:
+        given = [keyword.value for keyword in call.keywords if keyword.arg == "cuda_sources"]
+        given += call.args[_CUDA_SOURCES_POSITION : _CUDA_SOURCES_POSITION + 1]
+        is_open = spoken_of and any(keyword.arg is None for keyword in call.keywords)
+        if is_open or not all(map(_is_nothing, given)):
+            return True
+    return False
+
+
+def _is_nothing(value: ast.expr) -> bool:
+    """None, an empty text or an empty list, which load_inline takes for "no CUDA"."""
+    if isinstance(value, ast.Constant):
+        return not value.value
+    return isinstance(value, (ast.List, ast.Tuple)) and all(_is_nothing(item) for item in value.elts)

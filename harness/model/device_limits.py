@@ -1,7 +1,7 @@
 """How far clocks may be trusted on each kind of device, and what the judge must do otherwise there.
 
-Each backend carries one `DeviceLimits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
-that are the same on every device stand where they are used.
+Each backend carries one `DeviceLimits`. Whoever holds a time against another asks it, and never which device it has.
+Thresholds that are the same on every device stand where they are used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class DeviceLimits:
     # How far a launch's wall time beyond the reported one may lie above the control's.
     wall_share: float
     wall_us: float
-    # How much longer than its own clock says a call may take by the judge's before all of that costs it rank and word: a
-    # share of the call, and at least so many µs.
+    # How much longer than its own clock says a call may take by the judge's before all of that costs it rank and word:
+    # a share of the call, and at least so many µs.
     unvouched_share: float
     unvouched_us: float
     # How much longer the harness's steps may take around the control for each ms that its call is longer.
@@ -66,15 +66,15 @@ class DeviceLimits:
     apart_share: float
     traced_apart_us: float
     wall_apart_us: float
-    # What a traced launch may take: shares of a timed one, and so much longer or shorter besides: what the markers around
-    # a recorded one take, or one pause of a busy CPU.
+    # What a traced launch may take: shares of a timed one, and so much longer or shorter besides: what the markers
+    # around a recorded one take, or one pause of a busy CPU.
     traced_least: float
     traced_most: float
     traced_slack_us: float
     # To what a speedup has to be known; None where an interval is as wide as it says.
     known_to: float | None
-    # What looking for blocks of zeros takes is small beside a product as large as this number's cube, with no side below
-    # half of it.
+    # What looking for blocks of zeros takes is small beside a product as large as this number's cube, with no side
+    # below half of it.
     product_size: int
     # A baseline that takes longer shows nothing of what a process adds to each launch; 0 where a process adds nothing.
     in_worker_below_us: float
@@ -93,12 +93,12 @@ CUDA = DeviceLimits(
     # On an H200 it lay between 219 and 228 µs for 18 entries up to 8 ms, and at 248 for one of 46 ms; a control lay
     # 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
     wall_share=0.02, wall_us=25.0, unvouched_share=0.02, unvouched_us=3.0,
-    # On an H200 the steps took 12 µs longer at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and 50 at 46. The flush alone
-    # takes 77.
+    # On an H200 the steps took 12 µs longer at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and 50 at 46. The flush
+    # alone takes 77.
     longer_us_per_ms=4.0, flush_gain_us=77.0,
     certain_times=2.0,
-    # With compilers at work beside them honest processes on an H200 reported 2 to 7 ms late now and then, one of them by
-    # 1.9 ms in the median.
+    # With compilers at work beside them honest processes on an H200 reported 2 to 7 ms late now and then, one of them
+    # by 1.9 ms in the median.
     tail_share=0.05, tail_us=300.0, tail_blamed_us=8000.0,
     # Over nine entries on an H200 eager's medians lay within 0.07 % of each other.
     slowed_share=0.02, slowed_us=3.0, slowed_blamed_us=6.0,
@@ -107,15 +107,15 @@ CUDA = DeviceLimits(
     apart_share=0.1, traced_apart_us=20.0, wall_apart_us=50.0,
     # On an H100 recorded calls of 72 honest rows from 0.15 to 46 ms took 0.987 to 1.03 of the timed ones.
     traced_least=0.95, traced_most=1.05, traced_slack_us=6.0,
-    # Of 374 rows of candidates and baselines on H200s that nobody disturbed the widest interval was ±3.9 % (5 processes at
-    # 16 µs, else ±3.0 %). With a process beside it one of three calls of 73 ms each was ±42 %, and a call that began early
-    # in one segment of three ±14 %.
+    # Of 374 rows of candidates and baselines on H200s that nobody disturbed the widest interval was ±3.9 % (5 processes
+    # at 16 µs, else ±3.0 %). With a process beside it one of three calls of 73 ms each was ±42 %, and a call that began
+    # early in one segment of three ±14 %.
     known_to=0.05,
     # On an H200 two triangles of 2048 take 0.38 ms for 0.31, of 3072 0.54 for 0.95, of 4096 0.91 for 2.22.
     product_size=2560,
-    # What a process adds to a short candidate beside a longer baseline is in no baseline's time, inside or out. Beside a
-    # candidate that takes as long it does show (0.02 % of 2.7 ms on an H200), and counts where intervals as narrow as the
-    # margin are asked for.
+    # What a process adds to a short candidate beside a longer baseline is in no baseline's time, inside or out. Beside
+    # a candidate that takes as long it does show (0.02 % of 2.7 ms on an H200), and counts where intervals as narrow as
+    # the margin are asked for.
     in_worker_below_us=1000.0,
     # Of 40 honest entries on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
     probe=ProbeLimits("cuda", share=0.05, least_us=3.0, blamed_us=0.0, is_steady=True),
@@ -145,9 +145,7 @@ CPU = DeviceLimits(
     probe=_CPU_PROBE, ungated_probe=_CPU_PROBE,  # no queue is gated there
 )
 
-_OF_KIND = {"cuda": CUDA, "cpu": CPU}
-
 
 def limits_of(kind: str) -> DeviceLimits:
     """Return those of a device of that kind, "cuda" or "cpu", for who has a record and no backend."""
-    return _OF_KIND[kind]
+    return {"cuda": CUDA, "cpu": CPU}[kind]

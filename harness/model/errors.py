@@ -21,10 +21,8 @@ class HarnessError(Exception):
 
 
 class InputError(HarnessError):
-    """Raised when a file, key, value or flag that the user gave cannot be used.
-
-    `path` and `line` say where (1-based), `hint` what to type instead; the text reads
-    ``path:line: message. hint``.
+    """Raised when a file, key, value or flag that the user gave cannot be used. `path` and `line` say where (1-based),
+    `hint` what to type instead; the text reads ``path:line: message. hint``.
     """
 
     exit_code = 2
@@ -35,9 +33,7 @@ class InputError(HarnessError):
         self.message, self.path, self.line, self.hint = message, path, line, hint
         where = "" if path is None else f"{path}:{line}: " if line is not None else f"{path}: "
         text = where + message
-        if hint:
-            text = f"{text.rstrip('.')}. {hint}"
-        super().__init__(text)
+        super().__init__(f"{text.rstrip('.')}. {hint}" if hint else text)
 
 
 class NothingToRun(HarnessError):

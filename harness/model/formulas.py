@@ -1,7 +1,6 @@
 """Formulas in the sizes of a problem, such as ``M*(M+1)*(M+2)/3``, as a YAML file states its useful work.
 
-They are parsed with `ast` and walked node by node in floating point, never handed to `eval`: a problem file
-can compute a number and nothing else. What the numbers mean is left to `problem` and `physics`.
+They are parsed with `ast` and walked in floating point, never handed to `eval`: they compute a number and nothing else.
 """
 
 from __future__ import annotations
@@ -33,10 +32,8 @@ _LONGEST_TEXT = 500
 
 
 class FormulaError(ValueError):
-    """Raised when a formula cannot be read or has no finite value.
-
-    `fault` is the sentence without its subject ("uses 'Q', which is …"), for messages that name the key
-    themselves; `hint` is what to write instead, or None.
+    """Raised when a formula cannot be read or has no finite value. `fault` is the sentence without its subject ("uses
+    'Q', which is …"), for messages that name the key themselves; `hint` is what to write instead, or None.
     """
 
     def __init__(self, text: str, fault: str, hint: str | None = None) -> None:
@@ -56,10 +53,9 @@ class Formula:
     @property
     def names(self) -> tuple[str, ...]:
         """The size names that the formula uses, sorted."""
-        called = {id(node.func) for node in ast.walk(_parsed(self.text)) if isinstance(node, ast.Call)}
-        used = {node.id for node in ast.walk(_parsed(self.text))
-                if isinstance(node, ast.Name) and id(node) not in called}
-        return tuple(sorted(used))
+        nodes = list(ast.walk(_parsed(self.text)))
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        return tuple(sorted({node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}))
 
     def check_names(self, sizes: Iterable[str]) -> None:
         """Raises FormulaError for the first name in the formula that is none of `sizes`."""
@@ -71,10 +67,8 @@ class Formula:
                 raise FormulaError(self.text, fault, hint_for(name, known))
 
     def evaluate(self, sizes: Mapping[str, int]) -> float:
-        """The value with `sizes` put in, in double precision.
-
-        Raises FormulaError for a name that is no size, a division by zero, the root of a negative number
-        and anything else that has no finite real value.
+        """The value with `sizes` put in, in double precision. Raises FormulaError for a name that is no size, a
+        division by zero, the root of a negative number and anything else that has no finite real value.
         """
         self.check_names(sizes)
         at = ", ".join(f"{name}={sizes[name]}" for name in self.names)
@@ -109,11 +103,11 @@ def _parsed(text: str) -> ast.Expression:
             warnings.simplefilter("ignore")
             tree = ast.parse(line, mode="eval")
         _check(tree.body, line)
+    except FormulaError:
+        raise
     except SyntaxError:
         raise FormulaError(text, *_why_unreadable(line)) from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        if isinstance(error, FormulaError):
-            raise
+    except (ValueError, RecursionError, MemoryError):
         raise FormulaError(text, "cannot be read", _GRAMMAR) from None
     return tree
 
@@ -154,8 +148,7 @@ def _check_call(node: ast.Call, text: str) -> None:
     """Raises FormulaError unless `node` calls a known function with the right count of plain arguments."""
     if not isinstance(node.func, ast.Name):
         part = ast.get_source_segment(text, node) or text
-        is_product = isinstance(node.func, (ast.Constant, ast.BinOp))
-        hint = "Write * between two factors." if is_product else _GRAMMAR
+        hint = "Write * between two factors." if isinstance(node.func, (ast.Constant, ast.BinOp)) else _GRAMMAR
         raise FormulaError(text, f"holds '{part}', which is no part of a formula", hint)
     name = node.func.id
     if name not in _FUNCTIONS:
@@ -163,9 +156,8 @@ def _check_call(node: ast.Call, text: str) -> None:
         raise FormulaError(text, f"calls '{name}', which is none of {listed(list(_FUNCTIONS))}", hint)
     of_one = name in _OF_ONE_NUMBER
     if node.keywords or (len(node.args) != 1 if of_one else len(node.args) < 2):
-        wanted = "one number" if of_one else "two or more numbers"
-        example = f"{name}(M)" if of_one else f"{name}(M, 32)"
-        raise FormulaError(text, f"must give {name}() {wanted}", f"For example {example}.")
+        wanted, example = ("one number", "M") if of_one else ("two or more numbers", "M, 32")
+        raise FormulaError(text, f"must give {name}() {wanted}", f"For example {name}({example}).")
     for argument in node.args:
         _check(argument, text)
 

@@ -71,9 +71,8 @@ def folders_of(name: str) -> list[Path]:
 
 
 def located(path: Path) -> Path:
-    """What a relative `path` means: below the working directory, the current project, or what is shipped.
-
-    Return `path` itself where there is nothing of that name.
+    """What a relative `path` means: below the working directory, the current project, or what is shipped; `path` itself
+    where there is nothing of that name.
     """
     if path.is_absolute() or os.path.exists(path):
         return path

@@ -17,9 +17,7 @@ from harness.model.physics import Peaks
 
 GPUS_YAML = CONFIGS_DIR / "gpus.yaml"
 
-_NUMBERS = (
-    "fp32_tflops", "tensor16_tflops", "tensor16_acc16_tflops", "tensor_tf32_tflops", "bandwidth_gbytes_s",
-)
+_NUMBERS = ("fp32_tflops", "tensor16_tflops", "tensor16_acc16_tflops", "tensor_tf32_tflops", "bandwidth_gbytes_s")
 _REQUIRED = ("fp32_tflops", "bandwidth_gbytes_s", "source", "match")
 _KEYS = (*_NUMBERS, "source", "match", "except")
 
@@ -82,8 +80,8 @@ def _peaks_of(name: str, entry: object, path: Path, line: int | None) -> Peaks:
         raise InputError(f"{name}: {', '.join(wrong)}", path, line, f"The keys are {', '.join(_KEYS)}.")
     for key in _NUMBERS:
         value = entry.get(key)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value < float("inf")):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 < value < float("inf")):
             raise InputError(f"{name}: {key} is a positive number, not {value!r}", path, line)
         if value is None and key in _REQUIRED:
             raise InputError(f"{name}: {key} cannot be empty", path, line)

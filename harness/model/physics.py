@@ -1,7 +1,6 @@
 """What the hardware could do: the speed of light and the floor of a problem, and the rates a time comes to.
 
-Pure arithmetic: the peaks of a GPU are read from configs/gpus.yaml by `peaks`, the copy bandwidth is measured
-by the package `device`, and the useful work is the problem's.
+Pure arithmetic: peaks come from `peaks`, the copy bandwidth is measured by `device`, the useful work is the problem's.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ CLASSES = ("fp32", "tf32", "bf16", "fp16")
 @dataclass(frozen=True)
 class Peaks:
     """Datasheet peaks of one GPU: dense rates in TFLOP/s, memory bandwidth in GB/s, None where it has none.
-
-    `tensor16_tflops` is the 16-bit tensor rate with fp32 accumulation; `tensor16_acc16_tflops` the one with
-    16-bit accumulation where that is faster, as on GeForce cards. `source` names the document.
+    `tensor16_tflops` is the 16-bit tensor rate with fp32 accumulation; `tensor16_acc16_tflops` the one with 16-bit
+    accumulation where that is faster, as on GeForce cards. `source` names the document.
     """
 
     fp32_tflops: float
@@ -58,7 +56,8 @@ def speed_limits(
     compute_us = floor_compute_us = 0.0
     if useful_flops:
         compute_us = useful_flops / (best_rate_tflops(peaks, precision_class) * 1e6)
-        floor_compute_us = useful_flops / (_fastest_rate_tflops(peaks) * 1e6)
+        known = (peaks.fp32_tflops, peaks.tensor16_tflops, peaks.tensor_tf32_tflops, peaks.tensor16_acc16_tflops)
+        floor_compute_us = useful_flops / (max(rate for rate in known if rate is not None) * 1e6)
     sol_us = max(memory_us, compute_us)
     if sol_us == 0:
         return None
@@ -67,28 +66,18 @@ def speed_limits(
 
 
 def best_rate_tflops(peaks: Peaks, precision_class: str) -> float:
-    """Best rate in TFLOP/s at which a multiply-add of this accuracy can be done on this GPU.
-
-    fp32: the ordinary fp32 units, or three 16-bit tensor products per multiply-add (a two-way split without
-    its smallest product), whichever is faster. Raises ValueError for an unknown class.
+    """Best rate in TFLOP/s at which a multiply-add of this accuracy can be done on this GPU. fp32: the ordinary fp32
+    units, or three 16-bit tensor products per multiply-add (a two-way split without its smallest product), whichever is
+    faster. Raises ValueError for an unknown class.
     """
     fp32, tensor16, tf32 = peaks.fp32_tflops, peaks.tensor16_tflops or 0.0, peaks.tensor_tf32_tflops or 0.0
-    if precision_class == "fp32":
-        return max(fp32, tensor16 / 3)
-    if precision_class == "tf32":
-        return max(fp32, tf32)
-    if precision_class in CLASSES:
-        return max(fp32, tensor16)
-    raise ValueError(f"no precision class {precision_class!r}; there are {', '.join(CLASSES)}")
+    if precision_class not in CLASSES:
+        raise ValueError(f"no precision class {precision_class!r}; there are {', '.join(CLASSES)}")
+    return max(fp32, {"fp32": tensor16 / 3, "tf32": tf32}.get(precision_class, tensor16))
 
 
-def rates(
-    useful_flops: float | None, useful_bytes: float | None, time_us: float
-) -> tuple[float | None, float | None]:
-    """Useful TFLOP/s and GB/s of a call that takes `time_us`; None for work that is not known.
-
-    Raises ValueError for a time that is not positive.
-    """
+def rates(useful_flops: float | None, useful_bytes: float | None, time_us: float) -> tuple[float | None, float | None]:
+    """Useful TFLOP/s and GB/s of a call that takes `time_us`, which must be positive; None for work not known."""
     _check_time(time_us)
     tflops = None if useful_flops is None else useful_flops / (time_us * 1e6)
     gbytes_s = None if useful_bytes is None else useful_bytes / (time_us * 1e3)
@@ -99,11 +88,6 @@ def percent_of_sol(limit: SpeedLimits | None, time_us: float) -> float | None:
     """100·sol/time, or None without a limit. Raises ValueError for a time that is not positive."""
     _check_time(time_us)
     return None if limit is None else 100 * limit.sol_us / time_us
-
-
-def _fastest_rate_tflops(peaks: Peaks) -> float:
-    known = (peaks.fp32_tflops, peaks.tensor16_tflops, peaks.tensor_tf32_tflops, peaks.tensor16_acc16_tflops)
-    return max(rate for rate in known if rate is not None)
 
 
 def _check_time(time_us: float) -> None:

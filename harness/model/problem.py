@@ -1,13 +1,13 @@
 """A problem: what is computed, at which sizes, how exact it must be, and against what it is timed.
 
-`load_problem` reads ``problems/NAME.yaml`` with its reference beside it, or a KernelBench file alone, and
-refuses what cannot be run with sentences that name file and line. Nothing of the user's is imported here.
+What cannot be run is refused with sentences that name file and line. Nothing of the user's is imported here.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -100,9 +100,8 @@ class Problem:
 
     def checks_for(self, device_kind: str) -> tuple[dict[str, int], ...]:
         """The further sizes to check at: on "cuda" all; on "cpu" those with no size above the cpu one's."""
-        small = [sizes for sizes in self.check_sizes
-                 if not _is_cpu(device_kind) or all(sizes[name] <= self.cpu_sizes[name] for name in sizes)]
-        return tuple(dict(sizes) for sizes in small)
+        return tuple(dict(sizes) for sizes in self.check_sizes if not _is_cpu(device_kind)
+                     or all(size <= self.cpu_sizes[name] for name, size in sizes.items()))
 
 
 def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> Problem:
@@ -125,11 +124,9 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
     from harness.model.files.problem_file import read_problem_file  # with an engine that no missing file waits for
 
     parts = read_problem_file(file)
-    schema = parts.schema
-    timed = schema.sizes.timed if schema.sizes is not None else {}
-    cpu = schema.sizes.cpu or timed if schema.sizes is not None else {}
-    checks = schema.sizes.check if schema.sizes is not None else []
-    accuracy = schema.accuracy
+    schema, accuracy = parts.schema, parts.schema.accuracy
+    timed, cpu, checks = ({}, {}, ()) if schema.sizes is None else \
+        (schema.sizes.timed, schema.sizes.cpu or schema.sizes.timed, schema.sizes.check)
     contracted = None if accuracy.contracted is None else tuple(accuracy.contracted)
     return Problem(
         name=path.stem, title=schema.title, path=path, reference_path=parts.reference_path,
@@ -148,7 +145,7 @@ def _baseline_beside(file: YamlFile, name: str) -> OwnBaseline:
     try:
         return read_baseline(file.path.parent / name)
     except InputError as error:
-        raise InputError(f"baseline: {error}", file.path, file.line_of(("baseline",))) from None
+        raise file.fault(("baseline",), f"baseline: {error}") from None
 
 
 def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
@@ -163,11 +160,9 @@ def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
 
 
 def find_problem(word: Path) -> Path:
-    """The file of a problem: `word` itself, the definition or task in a folder of that path, or without a suffix that of
-    the problem of this name.
-
-    What does not lie in the working directory is looked for in the current project, then in what is shipped. Raises
-    InputError, with the nearest name, when there is none of this name.
+    """The file of a problem: `word` itself, the definition or task in a folder of that path, or without a suffix that
+    of the problem of this name. What does not lie in the working directory is looked for in the current project, then
+    in what is shipped. Raises InputError, with the nearest name, when there is none of this name.
     """
     if word.suffix or len(word.parts) != 1 or word.is_file() or problem_in(word):
         path = located(word)
@@ -197,19 +192,16 @@ def typed(path: Path) -> str:
 
 def in_mode(problem: Problem, mode: str | None) -> Problem:
     """The problem with another `mode`, or as it is for None; what its formulas say of useful work holds no more then.
-
     Raises InputError for a mode that there is not.
     """
     if mode not in (None, *MODES):
         raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
-    if mode is None or mode == problem.mode:
-        return problem
-    return replace(problem, mode=mode, flops=None, bytes=None)
+    return problem if mode in (None, problem.mode) else replace(problem, mode=mode, flops=None, bytes=None)
 
 
 def with_baselines(problem: Problem, text: str | None, *, in_suite: bool = False) -> Problem:
-    """The problem with the baselines that --baselines names, eager always among them; without a `text` with its own, but
-    eager alone for a KernelBench file `in_suite`, which names none. Raises InputError.
+    """The problem with the baselines that --baselines names, eager always among them; without a `text` with its own,
+    but eager alone for a KernelBench file `in_suite`, which names none. Raises InputError.
     """
     if text is None:
         return replace(problem, baselines=("eager",)) if in_suite and problem.path.suffix == ".py" else problem
@@ -235,16 +227,15 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
         named = names_in(texts)
         chosen = [{name: each[name] for name in known if name in named} for each in chosen]
     first, *more = chosen
-    for sizes, formula in ((sizes, formula) for sizes in chosen
-                           for formula in (problem.flops, problem.bytes, problem.accuracy.terms) if formula):
-        at = ",".join(f"{name}={value}" for name, value in sizes.items())
+    formulas = [each for each in (problem.flops, problem.bytes, problem.accuracy.terms) if each]
+    for sizes, formula in itertools.product(chosen, formulas):
         try:
-            if formula.evaluate(sizes) > 0:
-                continue
-            message = f"--sizes {at}: the formula '{formula.text}' is not positive there"
+            fault = None if formula.evaluate(sizes) > 0 else "is not positive there"
         except FormulaError as error:
-            message = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
-        raise InputError(message, problem.path)
+            fault = error.fault
+        if fault is not None:
+            at = ",".join(f"{name}={value}" for name, value in sizes.items())
+            raise InputError(f"--sizes {at}: the formula '{formula.text}' {fault}", problem.path)
     return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
 
 
@@ -258,15 +249,12 @@ def asked_problem(options: argparse.Namespace) -> Problem:
 def _sizes_of_the_file(problem: Problem) -> dict[str, int]:
     """The sizes that a KernelBench file by itself can be run at others of. Raises InputError where it has none."""
     if problem.path != problem.reference_path:
-        raise InputError(
-            f"{problem.name} names no sizes, so there are no others", problem.path, hint="Add sizes: {timed: {M: …}} to it"
-        )
+        raise InputError(f"{problem.name} names no sizes, so there are no others", problem.path,
+                         hint="Add sizes: {timed: {M: …}} to it")
     known = sizes_in(problem.reference_source)
     if not known:
-        raise InputError(
-            "gives no whole number a name at its left margin, so it has no sizes but its own", problem.path,
-            hint="Write M = 1024 at the top and use it in get_inputs, or leave --sizes out",
-        )
+        raise InputError("gives no whole number a name at its left margin, so it has no sizes but its own",
+                         problem.path, hint="Write M = 1024 at the top and use it in get_inputs, or leave --sizes out")
     return known
 
 
@@ -278,8 +266,7 @@ def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:
         raise InputError(message, folder)
     files = files_in(folder, YAML_SUFFIXES)
     if not files:
-        hint = "A problem is NAME.yaml beside its reference NAME.py."
-        raise InputError("holds no problem file", folder, hint=hint)
+        raise InputError("holds no problem file", folder, hint="A problem is NAME.yaml beside its reference NAME.py.")
     return files
 
 
@@ -301,12 +288,10 @@ def _kernelbench_problem(path: Path, candidates_dir: Path, more_candidates: tupl
     text, _, errors = read_reference(path, also=folders_of("problems"))
     if errors:
         raise joined(errors)
-    return Problem(
-        name=path.stem, title=path.stem.replace("_", " "), path=path, reference_path=path,
-        reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32",
-        flops=None, bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
-        candidates_dir=candidates_dir, hash=_hash(text), more_candidates=more_candidates,
-    )
+    return Problem(name=path.stem, title=path.stem.replace("_", " "), path=path, reference_path=path,
+                   reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32", flops=None,
+                   bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
+                   candidates_dir=candidates_dir, hash=_hash(text), more_candidates=more_candidates)
 
 
 def _foreign_problem(path: Path, candidates_dir: Path | str | None) -> Problem:
@@ -316,12 +301,11 @@ def _foreign_problem(path: Path, candidates_dir: Path | str | None) -> Problem:
     if candidates_dir is not None:
         inside = Path(candidates_dir) / foreign.name
         folders = (inside if inside.is_dir() else Path(candidates_dir),)
-    return Problem(
-        name=foreign.name, title=foreign.title, path=path, reference_path=path, reference_source=foreign.source,
-        sizes=foreign.timed, cpu_sizes=foreign.timed, check_sizes=foreign.checks, dtype=foreign.dtype, flops=None,
-        bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",), candidates_dir=folders[0],
-        hash=_hash(foreign.text), more_candidates=folders[1:], form=foreign.form,
-    )
+    return Problem(name=foreign.name, title=foreign.title, path=path, reference_path=path,
+                   reference_source=foreign.source, sizes=foreign.timed, cpu_sizes=foreign.timed,
+                   check_sizes=foreign.checks, dtype=foreign.dtype, flops=None, bytes=None, accuracy=AccuracyRule(),
+                   baselines=_DEFAULT_BASELINES, kinds=("custom",), candidates_dir=folders[0], hash=_hash(foreign.text),
+                   more_candidates=folders[1:], form=foreign.form)
 
 
 def _formula(text: str | None) -> Formula | None:
@@ -358,11 +342,11 @@ def _one(text: str, timed: Mapping[str, int]) -> dict[str, int]:
     for part in _parts(text):
         name, equals, number = part.partition("=")
         if not equals or not re.fullmatch(r"[0-9]+", number) or int(number) < 1:
-            message = f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1"
-            raise InputError(message, hint=f"As in --sizes {example}")
+            raise InputError(f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1",
+                             hint=f"As in --sizes {example}")
         if name not in timed:
-            hint = hint_for(name, list(timed), "Its sizes are")
-            raise InputError(f"--sizes {text}: '{name}' is no size of this problem", hint=hint)
+            raise InputError(f"--sizes {text}: '{name}' is no size of this problem",
+                             hint=hint_for(name, list(timed), "Its sizes are"))
         if name in given_sizes:
             raise InputError(f"--sizes {text} gives {name} twice", hint=f"As in --sizes {example}")
         given_sizes[name] = int(number)

@@ -10,35 +10,30 @@ from collections.abc import Iterable
 from enum import Enum
 
 
+_NOTHING_COUNTS = "its rows are neither ranked nor scored"
+
+
 class ProblemNote(str, Enum):
-    """The word in the records."""
+    """The word in the records, and the `sentence` that stands under the table."""
 
-    SAME_OUTPUT = "same_output"
-    SAME_INPUTS = "same_inputs"
-    ROUNDING_NOISE = "rounding_noise"
-    OVERLAPPING_INPUT = "overlapping_input"
+    def __new__(cls, word: str, sentence: str) -> ProblemNote:
+        note = str.__new__(cls, word)
+        note._value_, note.sentence = word, sentence
+        return note
 
-    @property
-    def sentence(self) -> str:
-        """What stands under the table."""
-        return _SENTENCES[self]
+    SAME_OUTPUT = "same_output", "its output was the same for all draws of the inputs, so what a candidate computes " \
+        f"cannot be seen: {_NOTHING_COUNTS}"
+    SAME_INPUTS = "same_inputs", "its get_inputs() returned the same at each draw, so a result that was kept from an " \
+        f"earlier call is right: {_NOTHING_COUNTS}"
+    ROUNDING_NOISE = "rounding_noise", "its output is rounding noise, in which nothing can be compared: " \
+        f"{_NOTHING_COUNTS}"
+    OVERLAPPING_INPUT = "overlapping_input", "an input of its get_inputs() has elements that overlap in memory; " \
+        "candidates and eager alike are given a contiguous copy of it"
 
     @property
     def bars_ranks(self) -> bool:
         """Whether rows with this note are neither ranked nor scored."""
         return self is not ProblemNote.OVERLAPPING_INPUT
-
-
-_NOTHING_COUNTS = "its rows are neither ranked nor scored"
-_SENTENCES = {
-    ProblemNote.SAME_OUTPUT: "its output was the same for all draws of the inputs, so what a candidate computes cannot be "
-                             f"seen: {_NOTHING_COUNTS}",
-    ProblemNote.SAME_INPUTS: "its get_inputs() returned the same at each draw, so a result that was kept from an earlier "
-                             f"call is right: {_NOTHING_COUNTS}",
-    ProblemNote.ROUNDING_NOISE: f"its output is rounding noise, in which nothing can be compared: {_NOTHING_COUNTS}",
-    ProblemNote.OVERLAPPING_INPUT: "an input of its get_inputs() has elements that overlap in memory; candidates and eager "
-                                   "alike are given a contiguous copy of it",
-}
 
 
 def note_text(notes: Iterable[ProblemNote]) -> str | None:

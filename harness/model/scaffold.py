@@ -1,7 +1,6 @@
 """New candidates and problems that run as they stand: the text of each, and the writing of it without overwriting.
 
-A candidate begins as the reference's own arithmetic under the name `ModelNew`, or as a copy of a rung of the ladder; a
-problem as a small one whose every key is explained.
+A candidate begins as the reference's own arithmetic or as a copy of another; a problem as a small one, all explained.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from harness.model.candidate import Candidate, find_candidates, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.candidate_names import fault_of_name
-from harness.model.files.python_source import parsed
+from harness.model.files.python_source import called_name, parsed
 from harness.model.files.text_files import shown
 from harness.model.paths import folders_of
 from harness.model.problem import Problem
@@ -73,7 +72,6 @@ def get_init_inputs():
 
 def new_candidate(problem: Problem, name: str, rung: str | None = None) -> Path:
     """Write `NAME.py` among the problem's candidates and return its path; `rung` names the candidate it begins as.
-
     Raises InputError for a name that no file or no candidate may have, a rung that is not there, and a file that is.
     """
     if problem.form is not None:
@@ -82,9 +80,8 @@ def new_candidate(problem: Problem, name: str, rung: str | None = None) -> Path:
     path = problem.candidates_dir / f"{checked_name(name)}.py"
     if (fault := fault_of_name(path.stem)) is not None:
         raise InputError(f"'{name}' is no name for a candidate: {fault}")
-    source = from_reference(problem.reference_source, path.stem)
-    if rung is not None:
-        source = from_rung(_rung(rung, problem), path.stem, problem.name)
+    source = from_reference(problem.reference_source, path.stem) if rung is None else \
+        from_rung(_rung(rung, problem), path.stem, problem.name)
     _write({path: source})
     return path
 
@@ -98,9 +95,7 @@ def new_problem(name: str, folder: Path) -> tuple[Path, Path]:
         raise InputError(f"'{name}' is no name for a Python module", hint=f"Type {meant}")
     title = stem.replace("_", " ").capitalize()
     yaml_path, reference_path = folder / f"{stem}.yaml", folder / f"{stem}.py"
-    _write({
-        yaml_path: _PROBLEM.format(name=stem, title=title), reference_path: _REFERENCE.format(title=title),
-    })
+    _write({yaml_path: _PROBLEM.format(name=stem, title=title), reference_path: _REFERENCE.format(title=title)})
     return yaml_path, reference_path
 
 
@@ -127,7 +122,7 @@ def from_rung(rung: Candidate, name: str, problem: str) -> str:
     lines = rung.source.splitlines(keepends=True)
     own = re.sub(r"\W", "_", f"{problem}_{name}")
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node) in ("load_inline", "load"):
+        if isinstance(node, ast.Call) and called_name(node) in ("load_inline", "load"):
             named = next((each.value for each in node.keywords if each.arg == "name"), next(iter(node.args), None))
             if isinstance(named, ast.Constant) and isinstance(named.value, str) and named.lineno == named.end_lineno:
                 line = lines[named.lineno - 1].encode()
@@ -143,20 +138,12 @@ def from_rung(rung: Candidate, name: str, problem: str) -> str:
 
 def _renamed(source: str) -> str:
     """`Model` as `ModelNew`, wherever it stands as a name: also in `super(Model, self)`."""
-    pieces, last = [], (1, 0)
     lines = source.splitlines(keepends=True)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in reversed(list(tokenize.generate_tokens(io.StringIO(source).readline))):
         if token.type == tokenize.NAME and token.string == "Model":
-            pieces += [_between(lines, last, token.start), "ModelNew"]
-            last = token.end
-    return "".join([*pieces, _between(lines, last, (len(lines) + 1, 0))])
-
-
-def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    if start[0] == end[0]:
-        return lines[start[0] - 1][start[1] : end[1]]
-    rest = lines[end[0] - 1][: end[1]] if end[0] <= len(lines) else ""
-    return lines[start[0] - 1][start[1] :] + "".join(lines[start[0] : end[0] - 1]) + rest
+            row = token.start[0] - 1
+            lines[row] = f"{lines[row][: token.start[1]]}ModelNew{lines[row][token.end[1] :]}"
+    return "".join(lines)
 
 
 def _used(tree: ast.Module) -> set[str]:
@@ -174,8 +161,7 @@ def _read_in(node: ast.AST) -> set[str]:
         return {node.id} if isinstance(node.ctx, ast.Load) else set()
     names = {name for child in ast.iter_child_nodes(node) for name in _read_in(child)}
     if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-        arguments = node.args
-        names -= {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        names -= {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
     return names
 
 
@@ -188,10 +174,6 @@ def _makes_inputs(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name in ("get_inputs", "get_init_inputs")
 
 
-def _called(node: ast.Call) -> str | None:
-    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
-
-
 def _rung(word: str, problem: Problem) -> Candidate:
     """The candidate called `word` among the problem's own or those that are shipped, or in a file of that path."""
     if Path(word).is_file():
@@ -200,18 +182,19 @@ def _rung(word: str, problem: Problem) -> Candidate:
     folders += [each / problem.name for each in folders_of("candidates")]
     holding = [folder for folder in dict.fromkeys(folders) if any(folder.glob("*.py"))]
     candidates = {each.name: each for each in (find_candidates(holding) if holding else ())}
-    if word.removesuffix(".py") not in candidates:
-        hint = hint_for(word.removesuffix(".py"), list(candidates), "There are")
-        raise InputError(f"there is no candidate '{word}' to begin from", hint=hint)
-    return candidates[word.removesuffix(".py")]
+    name = word.removesuffix(".py")
+    if name not in candidates:
+        raise InputError(f"there is no candidate '{word}' to begin from",
+                         hint=hint_for(name, list(candidates), "There are"))
+    return candidates[name]
 
 
 def checked_name(name: str) -> str:
     """The stem of a candidate's or problem's file. Raises InputError for what would lie elsewhere or be passed over."""
     stem = name.removesuffix(".py")
     if not _NAME.fullmatch(stem):
-        hint = "Use letters, digits and _, as in tiled_shared"
-        raise InputError(f"'{name}' is no name for a file of its own", hint=hint)
+        raise InputError(f"'{name}' is no name for a file of its own",
+                         hint="Use letters, digits and _, as in tiled_shared")
     return stem
 
 
@@ -219,8 +202,8 @@ def _write(files: dict[Path, str]) -> None:
     """All of `files` or none: a file that is there is somebody's work."""
     for path in files:
         if path.exists():
-            hint = "Choose another name, or remove it"
-            raise InputError("is there already, and is not overwritten", shown(path), hint=hint)
+            raise InputError("is there already, and is not overwritten", shown(path),
+                             hint="Choose another name, or remove it")
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -23,11 +23,11 @@ _NOT_SETTINGS = ("gpus", "selftest")  # datasheet peaks, and what only `selftest
 class Settings:
     """One configuration. Keys without a value here must stand in the YAML file; `name` is the file's stem.
 
-    `half_width` is relative: measuring stops once the interval of the speedup is no wider than ± that, or
-    after `budget_s` of measuring, whichever comes first. `looks` are the counts of rounds after which the
-    interval is looked at. `check_launches` is how often the timed size is checked before any timing. `eager_players` is in
-    how many processes of its own eager is timed where it is short, on a GPU; those that its row has count. `memory_gb` is
-    how much of the device's memory the harness and its workers may use together, in 10⁹ bytes. `row_budget_s` is how long
+    `half_width` is relative: measuring stops once the interval of the speedup is no wider than ± that, or after
+    `budget_s` of measuring, whichever comes first. `looks` are the counts of rounds after which the interval is looked
+    at. `check_launches` is how often the timed size is checked before any timing. `eager_players` is in how many
+    processes of its own eager is timed where it is short, on a GPU; those that its row has count. `memory_gb` is how
+    much of the device's memory the harness and its workers may use together, in 10⁹ bytes. `row_budget_s` is how long
     all of a candidate's row may take once it is built; where ten times as long as eager's own row is more, that is.
     """
 
@@ -64,9 +64,8 @@ class Settings:
 
     @property
     def hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart.
-
-        The name is left out, and so is the budget of a row, which says how long is waited and not how it is measured.
+        """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart. The name is
+        left out, and so is the budget of a row, which says how long is waited and not how it is measured.
         """
         left_out = ("name", "row_budget_s")
         values = {name: value for name, value in asdict(self).items() if name not in left_out and value is not None}
@@ -74,9 +73,8 @@ class Settings:
 
 
 def load_settings(name_or_path: str) -> Settings:
-    """The settings called `name_or_path` in ``configs/``, or those in the YAML file at that path.
-
-    Raises InputError; its text has one line for each mistake found.
+    """The settings called `name_or_path` in ``configs/``, or those in the YAML file at that path. Raises InputError;
+    its text has one line for each mistake found.
     """
     shipped = settings_names()
     if name_or_path in shipped:
@@ -84,8 +82,8 @@ def load_settings(name_or_path: str) -> Settings:
     elif Path(name_or_path).suffix or len(Path(name_or_path).parts) != 1:
         path = located(Path(name_or_path))
     else:
-        hint = hint_for(name_or_path, shipped, "There are")
-        raise InputError(f"there is no configuration '{name_or_path}'", hint=hint)
+        raise InputError(f"there is no configuration '{name_or_path}'",
+                         hint=hint_for(name_or_path, shipped, "There are"))
     from harness.model.files.settings_file import read_settings_file  # with pydantic's engine
 
     return Settings(name=path.stem, **read_settings_file(path, CONFIGS_DIR))
@@ -118,6 +116,6 @@ def check_one_size(options: argparse.Namespace, flag: str) -> None:
 
 def settings_names() -> list[str]:
     """The names that ``--config`` accepts, from the quickest to the most exact."""
-    names = [file.stem for file in files_in(CONFIGS_DIR, (".yaml",)) if file.stem not in _NOT_SETTINGS]
-    order = ["quick", "default", "rigorous"]
-    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+    names = {file.stem for file in files_in(CONFIGS_DIR, (".yaml",))} - set(_NOT_SETTINGS)
+    order = [name for name in ("quick", "default", "rigorous") if name in names]
+    return order + sorted(names - set(order))

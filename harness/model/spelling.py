@@ -12,9 +12,8 @@ _LISTED_AT_MOST = 8
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The member of `known` that `word` was most likely meant to be; None when none is close.
-
-    A difference of case alone wins over everything else, so that even a one-letter name is found.
+    """The member of `known` that `word` was most likely meant to be; None when none is close. A difference of case
+    alone wins over everything else, so that even a one-letter name is found.
     """
     by_lower_case: dict[str, str] = {}
     for name in known:

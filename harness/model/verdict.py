@@ -1,7 +1,6 @@
 """The closed list of statuses and reason codes, and the verdict that joins one of each to a sentence.
 
-Every other package that decides something about a candidate says it with these; nothing else may stand in a
-record's `status` and `reason_code`.
+Whoever decides something about a candidate says it with these; a record's `status` and `reason_code` hold nothing else.
 """
 
 from __future__ import annotations
@@ -104,9 +103,8 @@ _OF_NOBODY = frozenset({Status.OK, Status.CHECKED, Status.COMPILED})
 
 
 def blame_of(status: Status, role: str = "candidate") -> str | None:
-    """Return whose doing a status is: "candidate", "machine" or "harness"; None where nothing went wrong.
-
-    What goes wrong with a baseline says something of the machine that it ran on.
+    """Return whose doing a status is: "candidate", "machine" or "harness"; None where nothing went wrong. What goes
+    wrong with a baseline says something of the machine that it ran on.
     """
     if status in _OF_NOBODY:
         return None
@@ -117,9 +115,8 @@ def blame_of(status: Status, role: str = "candidate") -> str | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A status, its reason code, and the reason in words that a person can act on.
-
-    Raises ValueError when the code does not belong to the status, or when anything but `ok` has no words.
+    """A status, its reason code, and the reason in words that a person can act on. Raises ValueError when the code does
+    not belong to the status, or when anything but `ok` has no words.
     """
 
     status: Status
@@ -144,11 +141,9 @@ def of_own_defect(error: Exception) -> Verdict:
     frames = traceback.extract_tb(error.__traceback__)
     place = f", at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     words = " ".join(str(error).split())[:_MOST_WORDS]
-    return Verdict(
-        Status.HARNESS_ERROR, ReasonCode.EXCEPTION,
-        f"this software failed while it judged the candidate ({type(error).__name__}: {words}{place}); the traceback is in "
-        "the raw samples, please report it",
-    )
+    reason = f"this software failed while it judged the candidate ({type(error).__name__}: {words}{place}); the " \
+        "traceback is in the raw samples, please report it"
+    return Verdict(Status.HARNESS_ERROR, ReasonCode.EXCEPTION, reason)
 
 
 def traceback_of(error: Exception) -> str:

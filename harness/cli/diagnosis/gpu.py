@@ -1,7 +1,6 @@
 """PyTorch and its GPUs, tried out: `python -m harness.cli.diagnosis.gpu` prints its findings as JSON, one a line.
 
-The trial of a GPU is the real thing: a backend is opened, a stream is held back and let go, and a worker behind the
-sandbox maps the judge's memory. `examine` runs it all in a child process with a time limit.
+The trial is the real thing: a backend, a stream held back and let go, and a worker that maps the judge's memory.
 """
 
 from __future__ import annotations
@@ -32,12 +31,9 @@ _NO_GPU_HINT = "a GPU run needs an NVIDIA driver and a PyTorch built for CUDA"
 
 def examine() -> list[Finding]:
     """The findings of a child process; what it did not live to say is a finding of its own. Never raises."""
-    command = python_of(__name__)
     try:
-        ran = subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, errors="replace", timeout=_TRIAL_LIMIT_S,
-            check=False,
-        )
+        ran = subprocess.run(python_of(__name__), cwd=REPOSITORY, capture_output=True, text=True, errors="replace",
+                             timeout=_TRIAL_LIMIT_S, check=False)
         printed, ending = ran.stdout, f"ended with status {ran.returncode}" if ran.returncode else None
         last = (ran.stderr.strip().splitlines() or [""])[-1]
     except subprocess.TimeoutExpired as expired:
@@ -47,9 +43,8 @@ def examine() -> list[Finding]:
     if ending is not None:
         name = "GPU trial" if trial_findings else "PyTorch"
         detail = f": {last[:300]}" if last else ""
-        trial_findings.append(
-            Finding(name, MISSING, f"looking at it {ending}{detail}", None if trial_findings else _TORCH_HINT)
-        )
+        hint = None if trial_findings else _TORCH_HINT
+        trial_findings.append(Finding(name, MISSING, f"looking at it {ending}{detail}", hint))
     return trial_findings
 
 
@@ -120,8 +115,8 @@ def _trials_alone(index: int, label: str, uuid: str) -> Iterator[Finding]:
     try:
         lock = device_lock(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
         if not lock.take():
-            text = "not tried out: another run is timing on it"
-            yield Finding(f"{label} trial", NOTE, text, "ask again when it has ended")
+            hint = "ask again when it has ended"
+            yield Finding(f"{label} trial", NOTE, "not tried out: another run is timing on it", hint)
             return
     except OSError as error:
         yield Finding(f"{label} lock", MISSING, f"its lock cannot be taken: {error}", "delete the file it names")
@@ -203,10 +198,7 @@ def _gate_and_release(backend: Any) -> str:
 
 
 def _share_with_worker(backend: Any, tell_timer: Callable[[str], None]) -> str:
-    """Let a worker behind the sandbox open the device and this process's memory, and tell the name of its stopwatch.
-
-    Raises RuntimeError with its words.
-    """
+    """Let a worker behind the sandbox open this process's memory, and tell its stopwatch. Raises RuntimeError."""
     from harness.launch.worker_launcher import WorkerLauncher
     from harness.protocol.layout import REGION_BYTES
     from harness.sandbox.sandbox_choice import strongest_sandbox

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -32,9 +33,7 @@ _VERSION_TIMEOUT_S = 30
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the doctor's report: `state` is "ok", "missing" or "note" (absent or weaker, and not needed here), `hint`
-    how to get it.
-    """
+    """A line of the doctor's report; a "note" tells what is absent or weaker and not needed, `hint` how to get it."""
 
     name: str
     state: str
@@ -56,10 +55,8 @@ def python_finding() -> Finding:
 
 
 def bytecode_finding() -> Finding | None:
-    """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there.
-
-    What stands for the rest is a module that only candidates' processes import: the sandbox keeps those from writing
-    any.
+    """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there. A module
+    that only candidates' processes import stands for the rest: the sandbox keeps those from writing any.
     """
     folder = _torch_folder()
     source = None if folder is None else Path(folder, "_inductor", "compile_fx.py")
@@ -84,9 +81,8 @@ def _torch_folder() -> str | None:
 
 def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:
     if toolchain.nvcc_path is None:
-        without = "cannot be compiled to see whether they would"
-        use = f"CUDA candidates {'are skipped' if on_gpu else without}"
-        hint = f"{use}; install the CUDA toolkit of torch's own CUDA version" if on_gpu else f"{use}; {NVCC_HINT}"
+        hint = "CUDA candidates are skipped; install the CUDA toolkit of torch's own CUDA version" if on_gpu else \
+            f"CUDA candidates cannot be compiled to see whether they would; {NVCC_HINT}"
         return Finding("nvcc", MISSING, "not found (CUDA_HOME, PATH, /usr/local/cuda, the wheels)", hint)
     text = f"{toolchain.nvcc_version or 'of unknown version'} at {toolchain.nvcc_path}"
     if on_gpu and toolchain.torch_cuda and toolchain.nvcc_version:
@@ -169,10 +165,8 @@ def sandbox_finding() -> Finding:
     sandbox = strongest_sandbox()
     if sandbox.name == NO_SANDBOX.name:
         return Finding("sandbox", NOTE, f"{sandbox.text}; candidates can read and write what you can", NO_SANDBOX_HINT)
-    if not sandbox.cgroup:
-        hint = "a candidate's memory is held only where this user may write a cgroup (version 2)"
-        return Finding("sandbox", NOTE, sandbox.text, hint)
-    return Finding("sandbox", OK, sandbox.text)
+    hint = "a candidate's memory is held only where this user may write a cgroup (version 2)"
+    return Finding("sandbox", OK, sandbox.text) if sandbox.cgroup else Finding("sandbox", NOTE, sandbox.text, hint)
 
 
 def cache_finding() -> Finding:
@@ -209,10 +203,8 @@ def _bytes_below(folder: Path) -> int:
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(OSError):  # deleted by a run that goes on meanwhile
                 total += os.lstat(os.path.join(place, name)).st_size
-            except OSError:
-                pass  # deleted by a run that goes on meanwhile
     return total
 
 

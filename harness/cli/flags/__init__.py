@@ -1,8 +1,6 @@
-"""The words and flags of the command line: what each verb takes, what is said of a mistake in them, and
-what the shell is answered while they are being typed.
+"""The words and flags of the command line, what is said of a mistake in them, and what completes them in a shell.
 
-Nothing heavy is imported here: `--help` and a mistake answer at once. `VERBS` is the one list of verbs; each has a
-module of its name in `harness/cli/verbs`.
+Nothing heavy is imported here: `--help` and a mistake answer at once. Each of `VERBS` has a module in `cli/verbs`.
 """
 
 from __future__ import annotations
@@ -36,16 +34,11 @@ _EXAMPLES = (
     ("selftest --adversarial", "cheats, faults and honest controls, and who sees through"),
 )
 
-# What adds each verb's flags, in the order of --help.
-_ADD = {
-    "run": verb_flags.add_run, "watch": verb_flags.add_watch, "tune": verb_flags.add_tune, "suite": verb_flags.add_suite,
-    "list": verb_flags.add_list, "doctor": verb_flags.add_doctor, "compare": verb_flags.add_compare,
-    "scores": verb_flags.add_scores, "report": verb_flags.add_report, "show": verb_flags.add_show,
-    "reproduce": verb_flags.add_reproduce, "profile": verb_flags.add_profile, "new": verb_flags.add_new,
-    "new-problem": verb_flags.add_new_problem, "serve": verb_flags.add_serve, "cache": verb_flags.add_cache,
-    "selftest": verb_flags.add_selftest,
-}
-VERBS = tuple(_ADD)
+# In the order of --help. The flags of each are added by the function `add_…` of `verb_flags`.
+VERBS = (
+    "run", "watch", "tune", "suite", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "profile",
+    "new", "new-problem", "serve", "cache", "selftest",
+)
 # What starts the command line; not a folder of that name on the way to it.
 _PROGRAM = re.compile(r"(?:^|[\s/])(?:run\.py|kernel-referee|-m harness)(?=\s|$)")
 
@@ -90,20 +83,15 @@ def _no_such_flag(verb: str, unknown: Sequence[str], parser: Parser) -> InputErr
     return InputError(f"{verb} has no flag {flag}", hint=f"Did you mean --{meant}?" if meant else help_of)
 
 
-def _examples() -> str:
-    width = max(len(words) for words, _ in _EXAMPLES)
-    return "\n".join(["examples:", *(f"  {PROGRAM} {words:<{width}}   {what}" for words, what in _EXAMPLES)])
-
-
 def _parser() -> Parser:
-    parser = Parser(
-        prog=PROGRAM, description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
-        epilog=f"{_examples()}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    width = max(len(words) for words, _ in _EXAMPLES)
+    examples = "\n".join(["examples:", *(f"  {PROGRAM} {words:<{width}}   {what}" for words, what in _EXAMPLES)])
+    parser = Parser(prog=PROGRAM, description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
+                    epilog=f"{examples}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"kernel-referee {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="PROBLEM | VERB", parser_class=Parser, required=True)
-    for add in _ADD.values():
-        add(verbs)
+    for verb in VERBS:
+        getattr(verb_flags, f"add_{verb.replace('-', '_')}")(verbs)
     return parser
 
 

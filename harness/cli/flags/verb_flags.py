@@ -1,7 +1,4 @@
-"""The flags of each verb, and the parser whose mistakes are errors of ours.
-
-First the verbs that put kernels on a device, then those about the place of work, then those that read results.
-"""
+"""The flags of each verb, and the parser whose mistakes are errors of ours."""
 
 from __future__ import annotations
 
@@ -18,6 +15,12 @@ EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
   2  bad input               3  selftest, compare --fail-on: something is not as it should be
   4  nothing could run       130  interrupted"""
+
+# Flags of two verbs.
+_RESUME = {"action": "store_true", "help": "keep rows of earlier runs for which nothing has changed"}
+_TRIALS = {"type": int, "default": 32, "metavar": "N", "help": "how many choices tuning tries (default: 32)"}
+_MODE = {"choices": ("forward", "forward_backward"), "metavar": "forward|forward_backward"}
+_ONE_DEVICE = {"default": "auto", "metavar": "auto|cuda:0|cpu", "help": "where to run (default: a GPU if there is one)"}
 
 # What run has and these verbs refuse, in words that say why.
 NOT_OF_WATCH = ("resume", "sanitize", "arch", "strict", "devices", "ray", "accelerator", "energy", "extra-times")
@@ -38,17 +41,16 @@ class Parser(argparse.ArgumentParser):
 
 def add_verb(verbs: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
     """A verb whose `--help` begins with what it does and closes with the exit codes."""
-    return verbs.add_parser(
-        name, help=what, description=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    return verbs.add_parser(name, help=what, description=what, epilog=EXIT_CODES,
+                            formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
     run = _runs(verbs, "run", "build, check, time and rank the candidates of a problem")
-    _add_resume(run)
+    run.add_argument("--resume", **_RESUME)
     run.add_argument("--watch", action="store_true", help="as the verb watch")
     run.add_argument("--tune", metavar="CANDIDATE", help="as the verb tune")
-    _add_trials(run)
+    run.add_argument("--trials", **_TRIALS)
 
 
 def add_watch(verbs: argparse._SubParsersAction) -> None:
@@ -60,14 +62,14 @@ def add_watch(verbs: argparse._SubParsersAction) -> None:
 def add_tune(verbs: argparse._SubParsersAction) -> None:
     tune = _runs(verbs, "tune", "search a candidate's PARAMETERS, and write the best into a YAML beside it", one=True)
     tune.add_argument("tune", metavar="CANDIDATE", help="the candidate, by its name")
-    _add_trials(tune)
+    tune.add_argument("--trials", **_TRIALS)
     _hide(tune, NOT_OF_TUNE)
     tune.set_defaults(watch=False, resume=False)
 
 
 def add_suite(verbs: argparse._SubParsersAction) -> None:
     suite = _runs(verbs, "suite", "run many problems one after the other, with one summary")
-    _add_resume(suite)
+    suite.add_argument("--resume", **_RESUME)
     suite.set_defaults(watch=False, tune=None)
 
 
@@ -78,39 +80,21 @@ def _hide(verb: argparse.ArgumentParser, refused: Sequence[str]) -> None:
             action.help = argparse.SUPPRESS
 
 
-def _add_resume(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
-
-
-def _add_trials(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices tuning tries (default: 32)")
-
-
 def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool = False) -> argparse.ArgumentParser:
     """A verb that judges the candidates of `one` problem or of several, with all flags that such verbs share."""
     run = add_verb(verbs, verb, what)
     several = "" if one else "; several, a folder or a 'GLOB' are run as a suite"
-    run.add_argument(
-        "problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
-        help=f"a problem's name, its YAML, or a KernelBench .py file{several}",
-    )
+    run.add_argument("problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
+                     help=f"a problem's name, its YAML, or a KernelBench .py file{several}")
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
-    run.add_argument(
-        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
-    )
+    run.add_argument("--device", **_ONE_DEVICE)
     add_devices(run)
-    run.add_argument(
-        "--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file"
-    )
-    run.add_argument(
-        "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
-        help="time gradients too, or not, whatever the problem says",
-    )
-    run.add_argument(
-        "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
-        help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
-    )
+    run.add_argument("--config", default="default", metavar="quick|default|rigorous",
+                     help="how long to measure, or a YAML file")
+    run.add_argument("--mode", **_MODE, help="time gradients too, or not, whatever the problem says")
+    run.add_argument("--sizes", action="append", default=[], metavar="M=4096[,K=…]",
+                     help="time at these sizes instead; several times: at each, and the geometric mean of the speedups")
     run.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     run.add_argument(
         "--baselines", metavar="eager[,torch.compile,…]",
@@ -120,21 +104,17 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
         "--baseline", type=Path, metavar="FILE",
         help="a candidate file that all speedups are over, in eager's place (default: the problem's `baseline`, or eager)",
     )
-    run.add_argument(
-        "--out", type=Path, default=own("results"), metavar="DIR", help="where results go (default: results)"
-    )
-    run.add_argument(
-        "--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others"
-    )
+    run.add_argument("--out", type=Path, default=own("results"), metavar="DIR",
+                     help="where results go (default: results)")
+    run.add_argument("--arch", metavar="80,90a,…",
+                     help="without a GPU: compile CUDA candidates for these, and run the others")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     add_wait(run)
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
     run.add_argument("--energy", action="store_true", help="measure the energy of a call too, in seconds of calls")
-    run.add_argument(
-        "--extra-times", action="store_true",
-        help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",
-    )
+    run.add_argument("--extra-times", action="store_true",
+                     help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these")
     return run
 
 
@@ -145,8 +125,7 @@ def add_profile(verbs: argparse._SubParsersAction) -> None:
     profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
     profile.add_argument("--candidates", type=Path, metavar="DIR", help=f"{CANDIDATES}; with --problem")
     profile.add_argument("--device", default="auto", metavar="auto|cuda:0", help="where to run (default: a GPU)")
-    profile.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
-                         help="count gradients too, or not, whatever the problem says")
+    profile.add_argument("--mode", **_MODE, help="count gradients too, or not, whatever the problem says")
     profile.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
     add_wait(profile)
     profile.add_argument("--json", action="store_true", help="print JSON, with every counter")
@@ -169,38 +148,29 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
 def add_selftest(verbs: argparse._SubParsersAction) -> None:
     what = "how far this device's numbers can be trusted; --adversarial: what cheats and is caught"
     selftest = add_verb(verbs, "selftest", what)
-    selftest.add_argument(
-        "--adversarial", action="store_true", help="judge the corpus in tests/adversarial and print the catch matrix"
-    )
-    selftest.add_argument(
-        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
-    )
+    selftest.add_argument("--adversarial", action="store_true",
+                          help="judge the corpus in tests/adversarial and print the catch matrix")
+    selftest.add_argument("--device", **_ONE_DEVICE)
     add_devices(selftest)
-    selftest.add_argument(
-        "--no-naive", action="store_true", help="do not ask the naive judge beside, which takes as long again"
-    )
-    selftest.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
-    )
+    selftest.add_argument("--no-naive", action="store_true",
+                          help="do not ask the naive judge beside, which takes as long again")
+    selftest.add_argument("--only", action="append", default=[], metavar="GLOB",
+                          help="only cases whose name, or group/name, matches")
     selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
     selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
     selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
-    selftest.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
-    )
-    selftest.add_argument(
-        "--config", default="quick", metavar="NAME", help="how long eager and the waits are timed (default: quick)"
-    )
+    selftest.add_argument("--repeat", type=int, default=1, metavar="N",
+                          help="time eager against itself so many times (default: 1)")
+    selftest.add_argument("--config", default="quick", metavar="NAME",
+                          help="how long eager and the waits are timed (default: quick)")
     add_wait(selftest)
     selftest.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_wait(verb: argparse.ArgumentParser) -> None:
     """--wait, for whoever times on a device."""
-    verb.add_argument(
-        "--wait", type=_seconds, metavar="SECONDS",
-        help="give up, with exit code 4, where another run has the device for longer (default: an hour)",
-    )
+    verb.add_argument("--wait", type=_seconds, metavar="SECONDS",
+                      help="give up, with exit code 4, where another run has the device for longer (default: an hour)")
 
 
 def _seconds(text: str) -> float:
@@ -216,9 +186,8 @@ def _seconds(text: str) -> float:
 
 def add_devices(verb: argparse.ArgumentParser) -> None:
     """--devices, for `device.choice.check_device_names` to read."""
-    verb.add_argument(
-        "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own judge"
-    )
+    verb.add_argument("--devices", metavar="all|cuda:0,cuda:2",
+                      help="several GPUs of this machine at once, each with its own judge")
     add_ray(verb)
 
 
@@ -242,9 +211,8 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
     new = add_verb(verbs, "new", "write a candidate that runs as it stands, to be changed from there")
     new.add_argument("problem", type=Path, metavar="PROBLEM", help="a problem's name or file")
     new.add_argument("name", metavar="NAME", help="what the candidate is to be called; nothing is overwritten")
-    new.add_argument(
-        "--from", dest="rung", metavar="CANDIDATE", help="begin as a copy of this one (default: of the reference)"
-    )
+    new.add_argument("--from", dest="rung", metavar="CANDIDATE",
+                     help="begin as a copy of this one (default: of the reference)")
     new.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     new.add_argument("--json", action="store_true", help="print JSON")
 
@@ -252,9 +220,8 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
 def add_new_problem(verbs: argparse._SubParsersAction) -> None:
     problem = add_verb(verbs, "new-problem", "write a problem that is complete as it stands, to be changed from there")
     problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
-    problem.add_argument(
-        "--problems", type=Path, default=own("problems"), metavar="DIR", help="where to put it (default: problems)"
-    )
+    problem.add_argument("--problems", type=Path, default=own("problems"), metavar="DIR",
+                         help="where to put it (default: problems)")
     problem.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -267,25 +234,19 @@ def add_cache(verbs: argparse._SubParsersAction) -> None:
 
 def add_compare(verbs: argparse._SubParsersAction) -> None:
     compare = add_verb(verbs, "compare", "put results of several runs side by side")
-    compare.add_argument(
-        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
-        help="a DIR stands for the newest run of each device in it (default: results)",
-    )
-    compare.add_argument(
-        "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
-        help="exit 3 when a candidate is slower, by its whole interval, or newly wrong",
-    )
-    compare.add_argument(
-        "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
-    )
+    compare.add_argument("paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
+                         help="a DIR stands for the newest run of each device in it (default: results)")
+    compare.add_argument("--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
+                         help="exit 3 when a candidate is slower, by its whole interval, or newly wrong")
+    compare.add_argument("--by", default="source", metavar="source|name",
+                         help="what makes two candidates one (default: the same source)")
     compare.add_argument(
         "--show", metavar="time,tflops,sol,energy",
         help="absolute figures of several devices, any of these, with the ratio of each pair (default: speedups)",
     )
     compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
-    compare.add_argument(
-        "--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print"
-    )
+    compare.add_argument("--format", default="table", choices=("table", "markdown", "csv", "json"),
+                         help="what to print")
     compare.add_argument("--json", action="store_true", help="the same as --format json")
     compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
 
@@ -301,14 +262,11 @@ def add_scores(verbs: argparse._SubParsersAction) -> None:
 
 def add_report(verbs: argparse._SubParsersAction) -> None:
     report = add_verb(verbs, "report", "write one HTML file of all results, with charts, that opens offline")
-    report.add_argument(
-        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR", help="results (default: results)"
-    )
+    report.add_argument("paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR",
+                        help="results (default: results)")
     report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
-    report.add_argument(
-        "--candidates", action="append", type=Path, default=[], metavar="DIR",
-        help="look for sources here before candidates/",
-    )
+    report.add_argument("--candidates", action="append", type=Path, default=[], metavar="DIR",
+                        help="look for sources here before candidates/")
     report.add_argument("--open", action="store_true", help="open it in the browser")
     report.add_argument("--json", action="store_true", help="print JSON")
 
@@ -332,10 +290,7 @@ def add_reproduce(verbs: argparse._SubParsersAction) -> None:
 
 def _add_record(verb: argparse.ArgumentParser) -> None:
     """The words by which a verb finds one record."""
-    verb.add_argument(
-        "candidate", nargs="+", metavar="CANDIDATE",
-        help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts",
-    )
-    verb.add_argument(
-        "--results", type=Path, default=own("results"), metavar="DIR", help="where to look (default: results)"
-    )
+    verb.add_argument("candidate", nargs="+", metavar="CANDIDATE",
+                      help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts")
+    verb.add_argument("--results", type=Path, default=own("results"), metavar="DIR",
+                      help="where to look (default: results)")

@@ -21,16 +21,13 @@ def run(options: argparse.Namespace) -> int:
     """Show the cache, or clear it. Returns 0. Raises InputError for an age or a limit that cannot be read."""
     root, limit = default_root().expanduser().resolve(), limit_bytes()
     older_s = age_s(options.older_than) if options.older_than is not None else None
-    held = holdings(root)
-    gone: list[Holding] = []
+    held, chosen, gone = holdings(root), [], []
     if options.clear or older_s is not None:
         now_s = time.time()
         chosen = [each for each in held if older_s is None or now_s - each.used_s >= older_s]
         gone = remove(root, chosen)
-        kept_in_use = len(chosen) - len(gone)
         held = holdings(root)
-    else:
-        kept_in_use = 0
+    kept_in_use = len(chosen) - len(gone)
     if options.json:
         print(json.dumps({
             "path": str(root), "limit_bytes": limit, "size_bytes": _size(held), "entries": len(held),
@@ -42,7 +39,10 @@ def run(options: argparse.Namespace) -> int:
         print(f"Removed {_count(len(gone))}, {size_text(_size(gone))}.")
         if kept_in_use:
             print(f"{_count(kept_in_use)} stayed: a run that is under way may be using them.")
-    print(_table(held, limit))
+    now_s = time.time()
+    rows = [[kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()]
+    rows.append(["all", len(held), f"{size_text(_size(held))} of {size_text(limit)}", ""])
+    print(tabulate(rows, ["kind", "entries", "size", "last used"], colalign=("left", "right", "right", "right")))
     print(f"\nIn {root}; {LIMIT_VARIABLE} sets the limit, KERNEL_REFEREE_CACHE the place.")
     return 0
 
@@ -64,20 +64,8 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.3g} GB"
 
 
-def _table(held: Sequence[Holding], limit: int) -> str:
-    now_s = time.time()
-    rows = [
-        [kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()
-    ]
-    rows.append(["all", len(held), f"{size_text(_size(held))} of {size_text(limit)}", ""])
-    return tabulate(rows, ["kind", "entries", "size", "last used"], colalign=("left", "right", "right", "right"))
-
-
 def _by_kind(held: Sequence[Holding]) -> dict[str, list[Holding]]:
-    kinds: dict[str, list[Holding]] = {}
-    for each in held:
-        kinds.setdefault(each.kind, []).append(each)
-    return dict(sorted(kinds.items()))
+    return {kind: [each for each in held if each.kind == kind] for kind in sorted({each.kind for each in held})}
 
 
 def _size(held: Sequence[Holding]) -> int:
@@ -89,7 +77,5 @@ def _count(number: int) -> str:
 
 
 def _ago(seconds: float) -> str:
-    for letter in ("w", "d", "h", "m"):
-        if seconds >= _SECONDS[letter]:
-            return f"{seconds / _SECONDS[letter]:.0f}{letter} ago"
-    return "just now"
+    unit = next((each for each in "wdhm" if seconds >= _SECONDS[each]), None)
+    return f"{seconds / _SECONDS[unit]:.0f}{unit} ago" if unit else "just now"

@@ -6,7 +6,7 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness.model.errors import HarnessError, InputError
@@ -23,10 +23,7 @@ EXIT_REFUSED, EXIT_GATE = 2, 3
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the comparison. Returns 0, 3 when a gate is tripped, 2 when different methods were kept apart.
-
-    Raises InputError for what cannot be compared.
-    """
+    """Print the comparison. Returns 0, 3 when a gate is tripped, 2 when methods were kept apart. Raises InputError."""
     gc.disable()  # hundreds of files make objects that all live until the end: looking for dead ones is wasted
     gates = [Gate.parse(text) for text in options.fail_on]
     show = figures_named(options.show) if options.show is not None else ()
@@ -34,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     form = "json" if options.json else options.format
     _print(drawn(compared, form, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout), show))
     stopped = _stopped(compared, gates)
-    gate_lines = _gate_lines(stopped)
+    gate_lines = list(map(_gate_line, stopped))
     for line in gate_lines:
         print(line, file=sys.stderr)
     _leave(options, compared, stopped, gate_lines, show)
@@ -68,13 +65,10 @@ def _stopped(compared: Compared, gates: list[Gate]) -> list[Tripped]:
         raise
 
 
-def _gate_lines(stopped: list[Tripped]) -> list[str]:
-    lines = []
-    for each in stopped:
-        against = f" against {letter(each.reference)}" if each.reference is not None else ""
-        where = f"{each.case.title}: {each.name} in {letter(each.run)}{against}"
-        lines.append(f"--fail-on {each.gate}: {where}: {each.reason}")
-    return lines
+def _gate_line(stopped: Tripped) -> str:
+    against = f" against {letter(stopped.reference)}" if stopped.reference is not None else ""
+    where = f"{stopped.case.title}: {stopped.name} in {letter(stopped.run)}{against}"
+    return f"--fail-on {stopped.gate}: {where}: {stopped.reason}"
 
 
 def _leave(
@@ -107,17 +101,15 @@ def _write(path: Path, text: str, how: str, whose: str) -> None:
 def compare(
     paths: Iterable[Path | str], *, by: str = "source", force: bool = False, show: Sequence[Figure] = ()
 ) -> Compared:
-    """The runs of the files, folders and globs compared; a folder stands for its newest run of each problem and
-    device.
+    """The runs of the files, folders and globs compared; a folder stands for its newest run of each problem and device.
 
-    `by` "name" joins candidates by name, edited or not; `force` compares runs of different methods all the same.
-    Raises InputError when a path cannot be used, when there is only one run, or when figures to `show` beside each other
-    have no two devices.
+    `by` "name" joins candidates by name, edited or not; `force` compares runs of different methods all the same. Raises
+    InputError when a path cannot be used, when there is only one run, or when figures to `show` beside each other have
+    no two devices.
     """
     paths = [Path(path) for path in paths]
     if not paths:
-        hint = f"As in `{PROGRAM} compare results/tril_matmul/`"
-        raise InputError("name two CSVs or a folder of results", hint=hint)
+        raise InputError("name two CSVs or a folder of results", hint=f"As in `{PROGRAM} compare results/tril_matmul/`")
     if by not in JOINS:
         raise InputError(f"--by {by}: candidates are joined by source or by name", hint=hint_for(by, JOINS))
     runs, notes = find_runs(paths)
@@ -130,9 +122,7 @@ def compare(
     return compared
 
 
-def drawn(
-    compared: Compared, form: str, width: int | None, color: bool = False, show: Sequence[Figure] = ()
-) -> str:
+def drawn(compared: Compared, form: str, width: int | None, color: bool = False, show: Sequence[Figure] = ()) -> str:
     """The comparison as `form`: table, markdown, csv or json; only the table knows of a width and of colours."""
     if form == "table":
         from harness.report.comparison_terminal import render
@@ -140,20 +130,15 @@ def drawn(
         return render(compared, width=width, color=color, show=show)
     from harness.report import comparison_files
 
-    forms: dict[str, Callable[..., str]] = {
-        "markdown": comparison_files.as_markdown, "csv": comparison_files.as_csv, "json": comparison_files.as_json,
-    }
-    return forms[form](compared, show)
+    return getattr(comparison_files, f"as_{form}")(compared, show)
 
 
 def _only_one(run: ResultFile, named: Path, notes: list[str]) -> InputError:
     beside = [each for each in sorted(run.path.parent.glob("*.csv")) if each.name != run.path.name]
     others = [each for each in beside if is_readable(each)]
-    if others:
-        hint = f"`{PROGRAM} compare {others[-1]} {run.path}` compares two runs on one device"
-    else:
-        hint = "Name a second CSV, or a folder with the results of several devices"
-    label = f"{run.device_name}, {run.utc}"
+    hint = f"`{PROGRAM} compare {others[-1]} {run.path}` compares two runs on one device" if others else \
+        "Name a second CSV, or a folder with the results of several devices"
     more = f"; and {len(notes) - 1} more" if len(notes) > 1 else ""
     passed_over = f"; {notes[0]}{more}" if notes else ""
-    return InputError(f"there is one run here ({label}), so nothing to compare{passed_over}", named, hint=hint)
+    message = f"there is one run here ({run.device_name}, {run.utc}), so nothing to compare{passed_over}"
+    return InputError(message, named, hint=hint)

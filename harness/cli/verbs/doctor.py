@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import textwrap
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from harness import __version__
 from harness.build.toolchain import find_toolchain
 from harness.cli.diagnosis import gpu, host
-from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding, bytecode_finding
+from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding
 from harness.model.paths import PROGRAM
 from harness.report import terminal
 
@@ -38,9 +39,9 @@ def gather() -> list[Finding]:
     on_gpu = any(each.name.startswith("cuda:") for each in tried)
     toolchain = find_toolchain(None)
     findings = [
-        host.python_finding(), *tried, bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
-        host.cxx_finding(toolchain),
-        host.ninja_finding(), host.triton_finding(on_gpu=on_gpu), host.cuobjdump_finding(on_gpu=on_gpu),
+        host.python_finding(), *tried, host.bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
+        host.cxx_finding(toolchain), host.ninja_finding(), host.triton_finding(on_gpu=on_gpu),
+        host.cuobjdump_finding(on_gpu=on_gpu),
         host.sanitizer_finding(on_gpu=on_gpu), host.profiler_finding(on_gpu=on_gpu),
         host.core_watch_finding(on_gpu=on_gpu), host.sandbox_finding(), host.cache_finding(), host.disk_finding(),
     ]
@@ -64,24 +65,21 @@ def report_text(findings: Sequence[Finding], width: int, color: bool) -> str:
     label_width = max(len(each.name) for each in findings)
     margin = " " * (len("missing") + label_width + 4)
     room = max(40, width - len(margin))
+    wrapped = functools.partial(textwrap.wrap, width=room, break_long_words=False, break_on_hyphens=False)
     lines = [f"kernel-referee {__version__}"]
     for each in findings:
-        first, *rest = textwrap.wrap(each.text, room, break_long_words=False, break_on_hyphens=False) or [""]
+        first, *rest = wrapped(each.text) or [""]
         state = terminal.paint(f"{each.state:<7}", _STYLES[each.state], color)
         lines.append(f"{state}  {each.name:<{label_width}}  {first}")
-        lines += [margin + line for line in rest]
-        if each.hint:
-            hint = textwrap.wrap(f"→ {each.hint}", room, break_long_words=False, break_on_hyphens=False)
-            lines += [margin + line for line in hint]
+        lines += [margin + line for line in (*rest, *(wrapped(f"→ {each.hint}") if each.hint else ()))]
     return "\n".join([*lines, "", _next_line(findings)])
 
 
 def _next_line(findings: Sequence[Finding]) -> str:
     device = runs_on(findings)
-    has_gpu = any(each.name.startswith("cuda:") for each in findings)
     if device is None:
         return "Nothing can run here until what is missing is there."
     command = f"{PROGRAM} problems/tril_matmul.yaml"
-    if device == "cpu" and has_gpu:
+    if device == "cpu" and any(each.name.startswith("cuda:") for each in findings):
         return f"The GPU cannot be used as it is. Next: {command} --device cpu"
     return f"Problems run on the {'GPU' if device == 'cuda' else 'CPU'} here. Next: {command}"

@@ -55,10 +55,6 @@ def _described(problem: Problem) -> dict[str, Any]:
         candidates = find_candidates(problem.candidate_folders, form=problem.form)
     except HarnessError:
         candidates = []
-    return {
-        "name": problem.name, "path": shown(problem.path), "typed": typed(problem.path), "title": problem.title,
-        "sizes": sizes_text(problem.sizes), "cpu_sizes": sizes_text(problem.cpu_sizes),
-        "candidates": [
-            {"name": each.name, "language": each.language, "fault": each.fault} for each in candidates
-        ],
-    }
+    return {"name": problem.name, "path": shown(problem.path), "typed": typed(problem.path), "title": problem.title,
+            "sizes": sizes_text(problem.sizes), "cpu_sizes": sizes_text(problem.cpu_sizes),
+            "candidates": [{"name": each.name, "language": each.language, "fault": each.fault} for each in candidates]}

@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
         # Other problems' candidates may come to lie beside them.
         problem = replace(problem, candidates_dir=options.candidates / problem.name)
     path = new_candidate(problem, options.name, options.rung)
-    elsewhere = f" --candidates {shown(options.candidates)}" if options.candidates is not None else ""
+    elsewhere = "" if options.candidates is None else f" --candidates {shown(options.candidates)}"
     run = f"{PROGRAM} {typed(path_of_problem)}{elsewhere} --only {path.stem}"
     if options.json:
         print(json.dumps({"path": shown(path), "run": run}))

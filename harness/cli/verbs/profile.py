@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from harness.device.choice import check_device_name, require_torch
-from harness.model.candidate import Candidate, file_named, read_candidate
+from harness.model.candidate import file_named, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.paths import folders_of
@@ -47,13 +47,10 @@ def run(options: argparse.Namespace) -> int:
     elif profiled.read.trouble:
         print(f"{candidate.name}: no counters were read: {profiled.read.trouble}", file=sys.stderr)
     else:
-        title = " · ".join(filter(None, (_name(candidate), problem.name, sizes, profiled.device.name, "one cold call")))
+        name = f"{candidate.name} ({candidate.parameters})" if candidate.parameters else candidate.name
+        title = " · ".join(filter(None, (name, problem.name, sizes, profiled.device.name, "one cold call")))
         print(render(title, profiled.read.kernels, **terminal.fitting(sys.stdout)))
     return EXIT_NOTHING_RAN if profiled.read.trouble else 0
-
-
-def _name(candidate: Candidate) -> str:
-    return f"{candidate.name} ({candidate.parameters})" if candidate.parameters else candidate.name
 
 
 def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, Problem]:

@@ -19,13 +19,14 @@ _HEAD_BYTES = 4096
 
 def run(options: argparse.Namespace) -> int:
     """Write the page; raises InputError for results or an --out that cannot be used."""
-    out = options.out or _default_out(options.paths)
+    paths = options.paths
+    out = options.out or (paths[0] / "report.html" if len(paths) == 1 and paths[0].is_dir() else Path("report.html"))
     _check_out(out)
     for folder in options.candidates:
         if not folder.is_dir():
-            hint = "Leave --candidates out for candidates/"
-            raise InputError("there is no such folder of candidates", folder, hint=hint)
-    gathered = gather(options.paths)
+            raise InputError("there is no such folder of candidates", folder,
+                             hint="Leave --candidates out for candidates/")
+    gathered = gather(paths)
 
     from harness.report.html.page import render
 
@@ -48,26 +49,20 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _default_out(paths: list[Path]) -> Path:
-    return paths[0] / "report.html" if len(paths) == 1 and paths[0].is_dir() else Path("report.html")
-
-
 def _check_out(out: Path) -> None:
     """Refuse to write over anything that is no report of ours: a CSV named by mistake is somebody's week."""
     if out.is_dir():
         raise InputError("is a folder", out, hint=f"Type --out {out / 'report.html'}")
     if out.exists() and not out.is_file():  # a device or a pipe: the finished file would take its place
-        raise InputError(
-            "is not a regular file, so no report is put in its place", out, hint="Choose another --out FILE"
-        )
+        raise InputError("is not a regular file, so no report is put in its place", out,
+                         hint="Choose another --out FILE")
     try:
         head = out.open("rb").read(_HEAD_BYTES) if out.exists() else _MARK
     except OSError as error:
         raise InputError(f"cannot be read to see whether it is a report: {error.strerror or error}", out) from None
     if _MARK not in head and head.strip():
-        raise InputError(
-            "is there already and is no report of ours, so it is left alone", out, hint="Choose another --out FILE"
-        )
+        raise InputError("is there already and is no report of ours, so it is left alone", out,
+                         hint="Choose another --out FILE")
 
 
 def _write(out: Path, html: str) -> int:
@@ -78,7 +73,6 @@ def _write(out: Path, html: str) -> int:
         with replacing(out) as part:
             part.write_bytes(content)
     except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", out, hint="Choose another place with --out FILE"
-        ) from None
+        raise InputError(f"cannot be written: {error.strerror or error}", out,
+                         hint="Choose another place with --out FILE") from None
     return len(content)

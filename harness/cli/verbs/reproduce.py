@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +47,8 @@ def run(options: argparse.Namespace) -> int:
         made = reproduce(problem, candidate, evidence.recipe, device, settings, progress)
     made.save(path, evidence.recipe)
     if made.same_inputs is False:
-        notes.append(
-            "the inputs are not the record's own: another device, another PyTorch, or a get_inputs() that draws from "
-            "elsewhere than torch"
-        )
+        notes.append("the inputs are not the record's own: another device, another PyTorch, or a get_inputs() that "
+                     "draws from elsewhere than torch")
     failed_again = made.verdict.status is not Status.OK
     if options.json:
         print(json.dumps({
@@ -70,17 +67,12 @@ def _evidence_of(newest: FoundRecord) -> Evidence:
     if evidence is not None:
         return evidence
     record = newest.record
+    it_is = f"{record.candidate} is {record.status.value} in {shown(newest.path)}"
     if record.status in (Status.OK, Status.CHECKED):
-        hint = "Name one that is incorrect, imprecise or rejected"
-        raise InputError(
-            f"{record.candidate} is {record.status.value} in {shown(newest.path)}: no launch of it failed", hint=hint
-        )
+        raise InputError(f"{it_is}: no launch of it failed", hint="Name one that is incorrect, imprecise or rejected")
     if record.status in NEVER_LAUNCHED:
-        hint = f"Type {PROGRAM} show {record.candidate} for what was said of it"
-        message = (
-            f"{record.candidate} is {record.status.value} in {shown(newest.path)}: there is no launch to make again"
-        )
-        raise InputError(message, hint=hint)
+        raise InputError(f"{it_is}: there is no launch to make again",
+                         hint=f"Type {PROGRAM} show {record.candidate} for what was said of it")
     message = f"nothing is kept of a launch of {record.candidate} ({record.status.value}) in {shown(newest.path)}"
     hint = "Run it again: only verdicts that rest on one launch have a recipe, and only since this version"
     raise InputError(message, hint=hint)
@@ -95,17 +87,12 @@ def _problem_of(newest: FoundRecord, evidence: Evidence, named: Path | None) -> 
 def _candidate_of(newest: FoundRecord, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
     path = named or Path(evidence.paths.get("candidate", ""))
     if named is None and not path.is_file():
-        path = _first_file(
-            problem.candidate_folders, newest.record.candidate + (problem.form.suffix if problem.form else ".py")
-        )
+        name = newest.record.candidate + (problem.form.suffix if problem.form else ".py")
+        places = [folder / name for folder in problem.candidate_folders]
+        path = next((place for place in places if place.is_file()), places[0])
     if not path.is_file():
         raise InputError("there is no such candidate file", shown(path), hint="Name it with --file FILE")
     return read_candidate(path, form=problem.form)
-
-
-def _first_file(folders: Sequence[Path], name: str) -> Path:
-    """The file of that `name` in the first folder that has one, or where it would be in the first."""
-    return next((folder / name for folder in folders if (folder / name).is_file()), folders[0] / name)
 
 
 def _changed(newest: FoundRecord, problem: Problem, candidate: Candidate) -> list[str]:
@@ -118,10 +105,9 @@ def _changed(newest: FoundRecord, problem: Problem, candidate: Candidate) -> lis
 
 
 def _text(newest: FoundRecord, made: Reproduction, notes: list[str], path: Path) -> list[str]:
-    before = (
-        f"{newest.record.status.value}{f' ({newest.record.reason_code.value})' if newest.record.reason_code else ''}"
-    )
-    lines = [f"Then:  {before}: {(newest.record.reason or '').splitlines()[0] if newest.record.reason else ''}"]
+    then = newest.record
+    before = f"{then.status.value} ({then.reason_code.value})" if then.reason_code else then.status.value
+    lines = [f"Then:  {before}: {then.reason.splitlines()[0] if then.reason else ''}"]
     if made.verdict.status is Status.OK:
         lines.append("Again: right this time. It hangs on more than the inputs: a race, or what earlier calls left.")
     else:

@@ -56,12 +56,9 @@ def run(options: argparse.Namespace) -> int:
             from harness.judge.run import RunRequest
             from harness.runs.fleet.fleet import run as judge_all  # imports torch, as the judges do meanwhile
 
-        request = RunRequest(
-            problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
-            archs=archs, extras=extras_of(options), wait_s=options.wait,
-        )
-        advice = advice_on_bytecode()
-        if advice is not None:
+        request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize,
+                             _command(options), archs=archs, extras=extras_of(options), wait_s=options.wait)
+        if (advice := advice_on_bytecode()) is not None:
             progress.note(advice)
         devices = devices_of(names, progress.note) if options.devices else names
         results = judge_all(request, devices, progress, early)
@@ -89,9 +86,18 @@ def _reported(options: argparse.Namespace, results) -> int:
 
     records = [record for result in results for record in result.records]
     if options.json:
-        print(json.dumps(_as_json(results, records)))
+        from harness.report.sizes_table import sizes_json
+
+        paths = [str(result.csv_path) for result in results]  # several where GPUs are of several models
+        print(json.dumps({"csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
+                          "together": sizes_json(records)}))
     else:
-        print("\n\n".join(_leaderboard(options, result) for result in results))
+        from harness.report import terminal
+        from harness.report.leaderboard import render
+
+        command, fitting = _command(options), terminal.fitting(sys.stdout)
+        print("\n\n".join(render(result.records, command=command, records_path=shown(result.csv_path), **fitting)
+                          for result in results))
     own = [record for record in records if record.role == "candidate"]
     if any(record.status.value == "harness_error" for record in records):
         return EXIT_HARNESS_FAILED
@@ -99,23 +105,9 @@ def _reported(options: argparse.Namespace, results) -> int:
         if options.json:
             return EXIT_NOTHING_RAN
         raise NothingToRun("No candidate could be run here; the lines under the table say why")
-    fault = fault_of(records)
-    if fault is not None:
+    if (fault := fault_of(records)) is not None:
         raise fault
-    if options.strict and any(record.status.value != "ok" for record in own):
-        return EXIT_STRICT
-    return 0
-
-
-def _as_json(results, records) -> dict[str, Any]:
-    """One file of results is `csv`; with GPUs of several models, `csvs` has them all; `together`: several sizes."""
-    from harness.report.sizes_table import sizes_json
-
-    paths = [str(result.csv_path) for result in results]
-    return {
-        "csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
-        "together": sizes_json(records),
-    }
+    return EXIT_STRICT if options.strict and any(record.status.value != "ok" for record in own) else 0
 
 
 def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
@@ -123,25 +115,13 @@ def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
     if options.arch is None:
         return ()
     archs = parse_architectures(options.arch)
-    nvcc = find_toolchain(None).nvcc_path
-    if nvcc is not None:
+    if (nvcc := find_toolchain(None).nvcc_path) is not None:
         check_architectures(archs, nvcc)
     return archs
 
 
 def _command(options: argparse.Namespace) -> str:
     """What to type to run this problem again in the same way, all its candidates."""
-    flags = (
-        "candidates", "mode", "baselines", "baseline", "sizes", "devices" if options.devices else "device", "config",
-        "out", "arch", "sanitize", "energy", "extra_times",
-    )
-    words = [*PROGRAM.split(), str(shown(options.problem[0])), *typed_flags(options, *flags), *ray_words(options)]
-    return shlex.join(words)
-
-
-def _leaderboard(options: argparse.Namespace, result) -> str:
-    from harness.report import terminal
-    from harness.report.leaderboard import render
-
-    where = {"command": _command(options), "records_path": shown(result.csv_path)}
-    return render(result.records, **where, **terminal.fitting(sys.stdout))
+    flags = ("candidates", "mode", "baselines", "baseline", "sizes", "devices" if options.devices else "device",
+             "config", "out", "arch", "sanitize", "energy", "extra_times")
+    return shlex.join([*PROGRAM.split(), shown(options.problem[0]), *typed_flags(options, *flags), *ray_words(options)])

@@ -25,7 +25,6 @@ from harness.selftest.corpus import CORPUS, Case, chosen, read_corpus
 from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
 
 if TYPE_CHECKING:
-    from harness.selftest.adversarial import Findings
     from harness.selftest.known_time import Waits
 
 EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
@@ -41,11 +40,10 @@ def run(options: argparse.Namespace) -> int:
         flag = "--ray auto" if options.ray else "--devices all"
         hint = f"Type selftest --device cuda:0, or selftest --adversarial {flag}"
         raise InputError(f"{flag.split()[0]} is about the corpus: the control is a device's own", hint=hint)
-    for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
+    for value, flag in ((options.only, "--only …"), (options.skip, "--skip …"), (options.write, "--write …"),
+                        (options.no_naive, "--no-naive")):
         if value and not options.adversarial:
-            raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
-    if options.no_naive and not options.adversarial:
-        raise InputError("--no-naive is about the corpus", hint="Type selftest --adversarial --no-naive")
+            raise InputError(f"{flag.split()[0]} is about the corpus", hint=f"Type selftest --adversarial {flag}")
     if options.adversarial and options.config != "quick":
         raise InputError("--config is about eager against itself", hint="Type selftest --config default")
     if options.repeat < 1 or (options.repeat > 1 and options.adversarial):
@@ -65,27 +63,24 @@ def _timing(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     kind, folder, began = device_kind(options.device), options.out or control_row.new_folder(), time.monotonic()
     with open_progress(silent=options.json) as progress:
-        records, paths = control_row.run_control(
-            kind, options.device, folder, progress, settings, options.repeat, options.wait
-        )
+        records, paths = control_row.run_control(kind, options.device, folder, progress, settings, options.repeat,
+                                                 options.wait)
         waits, more = known_time.run_waits(kind, options.device, folder, progress, settings, options.wait)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
     seen = [each for wait, path in zip(waits, more) for each in known_time.clocks_of(wait.records, path)]
     seconds = (time.monotonic() - began) / rows
     trusted = control_row.can_be_trusted(alike, settings.eager_players) and all(wait.adds_up for wait in waits)
-    lines = [
-        *map(known_time.sentence, waits), *known_time.clock_sentences(seen), *control_row.sentences(alike, settings.eager_players),
-        f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
-    ]
+    lines = [*map(known_time.sentence, waits), *known_time.clock_sentences(seen),
+             *control_row.sentences(alike, settings.eager_players),
+             f"A row took {seconds:.1f} s, builds included (--config {options.config})."]
     if options.json:
-        clocks = [
-            {"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()} for each in seen
-        ]
         print(json.dumps({
             "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
-            "records": [record.to_json() for record in records], "waits": [_wait_json(wait) for wait in waits],
-            "clocks": clocks, "sentences": lines,
+            "records": [record.to_json() for record in records], "waits": list(map(_wait_json, waits)),
+            "clocks": [{"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()}
+                       for each in seen],
+            "sentences": lines,
         }))
     else:
         print("\n".join([*lines, "", _where([*paths, *more])]))
@@ -93,10 +88,8 @@ def _timing(options: argparse.Namespace) -> int:
 
 
 def _wait_json(wait: Waits) -> dict[str, Any]:
-    return {
-        "spin": wait.spin, "step_us": wait.step_us, "asked_us": wait.asked_us, "apart": wait.apart, "bent": wait.bent,
-        "adds_up": wait.adds_up, "records": [record.to_json() for record in wait.records],
-    }
+    return {"spin": wait.spin, "step_us": wait.step_us, "asked_us": wait.asked_us, "apart": wait.apart,
+            "bent": wait.bent, "adds_up": wait.adds_up, "records": [record.to_json() for record in wait.records]}
 
 
 def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
@@ -112,35 +105,26 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
             link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
-        findings = run_corpus(
-            cases, devices, options.out, progress, link, options.wait, with_naive=not options.no_naive
-        )
+        findings = run_corpus(cases, devices, options.out, progress, link, options.wait,
+                              with_naive=not options.no_naive)
     kept = matrix.keep(findings.rows, findings.controls[0], findings.folder, whole=not (options.only or options.skip))
     if options.write:
         matrix.write(options.write, kept)
     if options.json:
-        print(json.dumps(_as_json(findings)))
+        print(json.dumps({
+            "csv": list(map(str, findings.csv_paths)), "as_expected": findings.as_expected,
+            "totals": findings.sentences, "rows": [asdict(row) for row in findings.rows],
+        }))
     else:
-        lines = [
-            _table(findings.rows), "", *findings.sentences, "", *_reasons(findings.rows), _where(findings.csv_paths),
-        ]
-        print("\n".join(lines))
+        print("\n".join([_table(findings.rows), "", *findings.sentences, "", *_reasons(findings.rows),
+                         _where(findings.csv_paths)]))
     if all(row.outcome == NOT_RUN for row in findings.rows):
         return EXIT_NOTHING_RAN
     return 0 if findings.as_expected else EXIT_NOT_AS_EXPECTED
 
 
-def _as_json(findings: Findings) -> dict[str, Any]:
-    return {
-        "csv": list(map(str, findings.csv_paths)), "as_expected": findings.as_expected,
-        "totals": findings.sentences, "rows": [asdict(row) for row in findings.rows],
-    }
-
-
 def _table(rows: Sequence[Row]) -> str:
-    columns = [
-        Column(title, "left", list(texts)) for title, texts in zip(HEADINGS, zip(*(cells(row) for row in rows)))
-    ]
+    columns = [Column(title, "left", list(texts)) for title, texts in zip(HEADINGS, zip(*(cells(row) for row in rows)))]
     return table_text(fitted(columns, terminal.width_of(sys.stdout), ("fools", "group"))[0])
 
 

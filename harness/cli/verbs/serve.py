@@ -1,7 +1,6 @@
 """`run.py serve`: jobs in as JSON lines, records out as JSON lines, one for one, with everything warm between them.
 
-Stdout carries answers and nothing else: what any library or reference prints goes to stderr. A bad job costs its own
-answer; the end of the input ends the server.
+Stdout carries answers and nothing else: what any library or reference prints goes to stderr.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -31,11 +30,9 @@ _KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline"
 # What is no text: what it is in words, and whether a value is that.
 _OTHERS = {
     "check_only": ("true or false", lambda value: isinstance(value, bool)),
-    "budget_s": (
-        "a number of seconds", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-    ),
+    "budget_s": ("a number of seconds",
+                 lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0),
 }
-
 _MOST_TOGETHER = 256  # jobs under way on a cluster
 
 Evaluate = Callable[..., Any]
@@ -53,10 +50,8 @@ def run(options: argparse.Namespace) -> int:
     with _answers_alone_on_stdout() as answers:
         from harness.report.progress import open_progress
 
-        with (
-            open_progress(silent=not options.verbose) as progress,
-            open_judges(options, progress, options.out) as judges,
-        ):
+        with (open_progress(silent=not options.verbose) as progress,
+              open_judges(options, progress, options.out) as judges):
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
             # On a cluster each is answered as soon as its answer is there, in no order.
             answer_all = serve_together if options.ray else serve
@@ -69,9 +64,8 @@ def open_judges(options: argparse.Namespace, progress: Progress, out_dir: Path |
     if options.ray:
         from harness.runs.cluster.referees import Referees
 
-        return Referees(
-            options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-        )
+        return Referees(options.ray, device=options.device, model=options.accelerator, progress=progress,
+                        wait_s=options.wait)
     from harness.runs.referee import Referee
 
     return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
@@ -117,11 +111,10 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
         evaluation = evaluate(job["problem"], source, **asked)
         return {"id": job.get("id"), **evaluation.to_json()}
     except HarnessError as error:
-        kind = "input" if isinstance(error, InputError) else "machine"
-        return {"id": _id_of(job, line), "error": {"kind": kind, "message": str(error)}}
+        kind, message = "input" if isinstance(error, InputError) else "machine", str(error)
     except Exception as error:  # a fault of ours costs one answer, not the jobs that follow
-        message = f"the harness failed: {type(error).__name__}: {error}"
-        return {"id": _id_of(job, line), "error": {"kind": "harness", "message": message}}
+        kind, message = "harness", f"the harness failed: {type(error).__name__}: {error}"
+    return {"id": _id_of(job, line), "error": {"kind": kind, "message": message}}
 
 
 def _job(line: str) -> Mapping[str, Any]:
@@ -153,10 +146,8 @@ def _job(line: str) -> Mapping[str, Any]:
 def _id_of(job: Any, line: str) -> Any:
     """The job's own `id`, as far as the line can be read."""
     if job is None:
-        try:
+        with suppress(ValueError, RecursionError):
             job = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
     return job.get("id") if isinstance(job, dict) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import json
 import os
 import re
@@ -40,31 +41,31 @@ def run(options: argparse.Namespace) -> int:
     if options.sizes and is_suite(options.problem):
         raise InputError("--sizes is for one problem: each has sizes of its own", hint="Name one problem file")
     if options.baseline is not None and is_suite(options.problem):
-        hint = "Name one problem file, or give each YAML a baseline"
-        raise InputError("--baseline is for one problem: each has a baseline of its own", hint=hint)
+        raise InputError("--baseline is for one problem: each has a baseline of its own",
+                         hint="Name one problem file, or give each YAML a baseline")
     if names or options.ray:
         check_one_size(options, "--ray" if options.ray else "--devices")
-    loaded = load_all(
-        problem_paths(options.problem), options.candidates, options.mode, options.sizes, options.baselines, options.baseline
-    )
+    loaded = load_all(problem_paths(options.problem), options.candidates, options.mode, options.sizes,
+                      options.baselines, options.baseline)
     if all(each.problem is None for each in loaded):
         raise InputError("\n".join(str(each.fault) for each in loaded))
     chosen = _candidates(loaded, options)
     if options.sanitize:
         if options.resume:
-            hint = "Leave one of the two out"
-            raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
+            raise InputError("--resume cannot tell whether an earlier row was sanitized",
+                             hint="Leave one of the two out")
         if not options.ray:
             require_tool("cpu" if set(names) == {"cpu"} else options.device)
     require_torch()
     if options.ray:
         return _run_on_cluster(options, settings, loaded, chosen)
     shorten_spinning(os.environ)
-    devices = children.devices_here(names, lambda text: _say(options, text)) if names else (options.device,)
+    say = functools.partial(_say, options)
+    devices = children.devices_here(names, say) if names else (options.device,)
     suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
     later = [(each.problem, chosen.get(each.path, [])) for each in loaded[1:] if each.problem is not None]
     with building_ahead(later, devices[0], settings):
-        return _told(options, loaded, each_judged(loaded, chosen, suite, devices, lambda text: _say(options, text)))
+        return _told(options, loaded, each_judged(loaded, chosen, suite, devices, say))
 
 
 def _run_on_cluster(
@@ -80,7 +81,7 @@ def _run_on_cluster(
         with open_progress(silent=options.json) as progress:
             suite = Suite(options, settings, identities(link, progress) if options.resume else [])
         judges = judges_for(link, len(loaded), silent=options.json)
-        return _told(options, loaded, each_judged(loaded, chosen, suite, (), lambda text: _say(options, text), judges))
+        return _told(options, loaded, each_judged(loaded, chosen, suite, (), functools.partial(_say, options), judges))
 
 
 def _told(options: argparse.Namespace, loaded: Sequence[Loaded], judged: Iterator[Outcome]) -> int:
@@ -126,12 +127,10 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
         for glob in globs:
             if not any(_matches(name, [glob]) for name in names):
                 raise InputError(f"{flag} '{glob}' matches no candidate of these problems")
-    chosen: dict[Path, list[Candidate]] = {}
-    for problem in problems:
-        kept = [path for path in files[problem.name] if (not options.only or _matches(path.stem, options.only))
-                and not _matches(path.stem, options.skip)]
-        chosen[problem.path] = _rivals(problem, [read_candidate(path, form=problem.form) for path in kept])
-    return chosen
+    kept = {name for name in names if (not options.only or _matches(name, options.only))
+            and not _matches(name, options.skip)}
+    return {problem.path: _rivals(problem, [read_candidate(path, form=problem.form) for path in files[problem.name]
+                                            if path.stem in kept]) for problem in problems}
 
 
 def _rivals(problem: Problem, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -158,10 +157,8 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
         from harness.report.leaderboard import render
 
         command = re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "")
-        print(render(
-            outcome.records, command=command or None, records_path=shown(outcome.csv_path),
-            **terminal.fitting(sys.stdout),
-        ), end="\n\n", flush=True)
+        print(render(outcome.records, command=command or None, records_path=shown(outcome.csv_path),
+                     **terminal.fitting(sys.stdout)), end="\n\n", flush=True)
 
 
 def _report(options: argparse.Namespace, outcomes: Sequence[Outcome]) -> None:

@@ -90,29 +90,27 @@ def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextM
 
 
 def _command(options: argparse.Namespace) -> str:
-    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--tune", options.tune]
+    words = [*PROGRAM.split(), shown(options.problem[0]), "--tune", options.tune]
     words += typed_flags(options, "trials", "config", "mode", "candidates", "device")
     return shlex.join(words + ray_words(options))
 
 
 def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
-    best = tuned.best
-    lines = [_table(tuned.trials), ""]
-    ratio = terminal.speedup_text(best.record)
-    lines.append(f"Best, judged again: {best.record.parameters}: {ratio} over eager")
-    if tuned.default is not None and tuned.default is not best:
-        record = tuned.default.record
-        ratio = terminal.speedup_text(record)
-        lines.append(f"The defaults, judged again: {ratio if record.status is Status.OK else outcome_text(record)}")
-    elif tuned.default is best:
+    best = tuned.best.record
+    lines = [_table(tuned.trials), "",
+             f"Best, judged again: {best.parameters}: {terminal.speedup_text(best)} over eager"]
+    if tuned.default is tuned.best:
         lines.append("These are its defaults.")
+    elif tuned.default is not None:
+        record = tuned.default.record
+        said = terminal.speedup_text(record) if record.status is Status.OK else outcome_text(record)
+        lines.append(f"The defaults, judged again: {said}")
     if tuned.csv_path is not None:
         lines.append(f"Trials: {shown(tuned.csv_path)}")
-    why_not = tuned.why_not_written
-    if why_not is not None:
+    if tuned.why_not_written is not None:
         stays = f"; {shown(path)} stays as it was" if path.exists() else ""
-        return [*lines, f"Written: nothing, for {why_not}{stays}", *_advice_on(options, tuned)]
-    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--only", candidate.name]
+        return [*lines, f"Written: nothing, for {tuned.why_not_written}{stays}", *_advice_on(options, tuned)]
+    words = [*PROGRAM.split(), shown(options.problem[0]), "--only", candidate.name]
     words += typed_flags(options, "candidates", "device")
     return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
 
@@ -134,14 +132,11 @@ def _table(trials: list[Trial]) -> str:
     columns += [
         Column("status", "left", [trial.record.status.value for trial in ordered]),
         Column(f"time ({unit})", "right", times),
-        Column("speedup over eager", "left", [
-            terminal.speedup_text(trial.record)
-            if trial.speedup else "" for trial in ordered
-        ]),
+        Column("speedup over eager", "left",
+               [terminal.speedup_text(trial.record) if trial.speedup else "" for trial in ordered]),
     ]
     left_out = len(trials) - len(ordered)
-    more = [f"  … {left_out} more in the CSV"] if left_out else []
-    return "\n".join([table_text(columns), *more])
+    return table_text(columns) + (f"\n  … {left_out} more in the CSV" if left_out else "")
 
 
 def _as_json(candidate: Candidate, tuned: Tuned, path: Path) -> dict[str, object]:

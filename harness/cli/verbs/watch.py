@@ -1,7 +1,6 @@
 """`run.py PROBLEM --watch`: judge the candidates, and each again when it is saved, or what it imports.
 
-The device, the references and the control stay; what has not changed is neither built nor judged again. What has is
-built side by side, and each row is shown when it is there; what is saved meanwhile joins the queue.
+What has not changed is neither built nor judged again; what is saved meanwhile joins the queue.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     for flag in NOT_OF_WATCH:
         if getattr(options, flag.replace("-", "_")):
-            message = f"--{flag} goes with a run that ends, not with --watch"
-            raise InputError(message, hint="Leave one of the two out")
+            raise InputError(f"--{flag} goes with a run that ends, not with --watch", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)
@@ -69,16 +67,13 @@ def run(options: argparse.Namespace) -> int:
     with open_progress(silent=options.json) as progress, Referee(
         options.device, out_dir=options.out, progress=progress, wait_s=options.wait
     ) as referee:
-        watch = _Watch(
-            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _POLL_S, form=problem.form),
-            lambda: referee.queue(problem, load_settings(options.config)),
-            LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
-        )
-        try:
+        watch = _Watch(SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _POLL_S, form=problem.form),
+                       lambda: referee.queue(problem, load_settings(options.config)),
+                       LiveLeaderboard(problem, options.json),
+                       tell=lambda text: None if options.json else progress.note(text))
+        with suppress(KeyboardInterrupt):
             folder = shown(problem.candidates_dir)
             watch.forever(f"watching {folder}: save a candidate there to judge it; Ctrl-C ends this")
-        except KeyboardInterrupt:
-            return 0
     return 0
 
 
@@ -121,12 +116,10 @@ class _Watch:
         except HarnessError as error:
             self._tell(str(error))
             return
-        if evaluation is None:
-            return
-        if evaluation.record.reason_code is ReasonCode.SAVED_MEANWHILE:
+        if evaluation is not None and evaluation.record.reason_code is ReasonCode.SAVED_MEANWHILE:
             self._saved.forget(evaluation.record.candidate)  # a row of it as it is now comes next
-            return
-        self._board.add(evaluation.record, self._saved.candidates, is_last=not queue.left)
+        elif evaluation is not None:
+            self._board.add(evaluation.record, self._saved.candidates, is_last=not queue.left)
 
     def _saved_meanwhile(self) -> list[Candidate]:
         """What was saved since the last look; a file that is seen to change is looked at a second time."""
@@ -173,5 +166,4 @@ class LiveLeaderboard:
         self._titles, self._is_whole = "", True
 
     def _ranked(self, present: set[str]) -> list[Record]:
-        records = [record for name, record in self._records.items() if name in present]
-        return rank_of(records, self._problem)
+        return rank_of([record for name, record in self._records.items() if name in present], self._problem)

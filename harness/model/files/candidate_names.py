@@ -32,20 +32,14 @@ def fault_of_name(stem: str) -> str | None:
     if stem in BASELINES:
         return f"{stem} is the name of a baseline"
     if _PLAIN.fullmatch(stem) is None:
-        return (
-            "a name is made of the letters a to z and digits, with any of _ - . + , = @ ( ) and single blanks between "
-            "them, so that none looks like another's"
-        )
-    for baseline in BASELINES:
-        if look_alike(stem, baseline):
-            return f"its name looks like {baseline}, a baseline's"
-    return None
+        return "a name is made of the letters a to z and digits, with any of _ - . + , = @ ( ) and single blanks " \
+            "between them, so that none looks like another's"
+    alike = next((baseline for baseline in BASELINES if look_alike(stem, baseline)), None)
+    return None if alike is None else f"its name looks like {alike}, a baseline's"
 
 
 def cell_of(stem: str, *, is_refused: bool) -> str:
-    """The stem for a cell of a table or of a CSV: a refused one begins with a question mark, and has one for each character
-    that none may have.
-    """
+    """The stem for a cell of a table: a refused one begins with a ?, and has one for each character none may have."""
     if not is_refused:
         return stem
     plain = _NOT_PLAIN.sub("?", stem).strip()

@@ -14,9 +14,7 @@ _LONGEST_NAME, _MOST_OF_NAMES = 64 << 10, 64 << 20
 
 
 def sections(elf: bytes) -> list[tuple[str, int, int]]:
-    """Name, place and size in bytes of each section. Raises struct.error or ValueError where it is cut short, forged or no
-    such file.
-    """
+    """Name, place and size in bytes of each section. Raises struct.error or ValueError for a file that is none."""
     if not elf.startswith(_MAGIC):
         raise ValueError("no ELF file of 64 bits")
     (table,) = struct.unpack_from("<Q", elf, 0x28)

@@ -1,7 +1,7 @@
 """What lies beside a candidate and is no other's: the modules, sources and headers that it may read of its own folder.
 
-Another candidate's are its file and all that bears its file's name: `other.py`, `other.yaml`, `other.cu`, `other/`. What
-is left is common to all candidates of the folder: `_tiles.py`, `common.cuh`, `include/`.
+Another candidate's are its file and all that bears its file's name: `other.py`, `other.yaml`, `other.cu`, `other/`.
+What is left is common to all candidates of the folder: `_tiles.py`, `common.cuh`, `include/`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _MOST_BYTES = 1 << 20  # of a candidate
 
 
 class Places(NamedTuple):
-    """The files and folders of its own folder that a candidate may read, itself among them; and the folders, one or that of
-    its link's target too, of which it is to see nothing else.
+    """What a candidate may read of its own folder, itself among it; and the folders, one or its link's target's too, of
+    which it is to see nothing else.
     """
 
     own: list[Path]
@@ -27,9 +27,8 @@ class Places(NamedTuple):
 
 
 def beside(candidate: Path) -> Places:
-    """What lies in the folder of `candidate` and is no other's; where its file is a link, in the target's folder as well.
-
-    In a folder that is more than one for candidates (a home, /tmp, a project) only what bears its own name.
+    """What lies in the folder of `candidate` and is no other's; where its file is a link, in the target's folder as
+    well. In a folder that is more than one for candidates (a home, /tmp, a project) only what bears its own name.
     """
     files = dict.fromkeys((candidate.absolute(), candidate.resolve()))
     return Places([path for file in files for path in _own_beside(file)], [file.parent for file in files])
@@ -42,7 +41,9 @@ def _own_beside(candidate: Path) -> list[Path]:
     except OSError:
         return [candidate]
     others = {name[:-3] for name in names if name != candidate.name and _is_candidate(folder / name)}
-    is_for_more = _is_for_more(folder)
+    # A home, a folder for temporary files, or one that holds a project.
+    shared = {os.path.realpath(each) for each in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))}
+    is_for_more = os.path.realpath(folder) in shared or (folder / "problems").is_dir()
     paths = [candidate]
     for name in names:
         stem = name.partition(".")[0]
@@ -53,30 +54,20 @@ def _own_beside(candidate: Path) -> list[Path]:
     return paths
 
 
-def _is_for_more(folder: Path) -> bool:
-    """Whether `folder` is a home, one for temporary files, or holds a project."""
-    shared = {os.path.realpath(each) for each in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))}
-    return os.path.realpath(folder) in shared or (folder / "problems").is_dir()
-
-
 def _is_candidate(path: Path) -> bool:
     """Whether a run over its folder would take the file for a candidate that can work."""
-    if path.suffix != ".py" or path.name[0] in "_.":
-        return False
     try:
-        stat = path.stat()
+        stat = path.stat() if path.suffix == ".py" and path.name[0] not in "_." else None
     except OSError:
         return False
-    return _may_define_it(str(path), stat.st_mtime_ns, stat.st_size)
+    return stat is not None and _may_define_it(str(path), stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=10_000)
 def _may_define_it(path: str, changed_ns: int, size_bytes: int) -> bool:
     """Whether `ModelNew` may be what a file defines; its time and size are asked for so that it is read once."""
-    if size_bytes > _MOST_BYTES:
-        return False
     try:
-        text = Path(path).read_bytes()
+        text = Path(path).read_bytes() if size_bytes <= _MOST_BYTES else b""
     except OSError:
         return False
     return b"ModelNew" in text or _STAR.search(text) is not None

@@ -1,5 +1,4 @@
-"""`PARAMETERS = {"BM": [64, 128], …}` in a candidate's source: what it allows, which values count, and the source with
-those alone.
+"""`PARAMETERS = {"BM": [64, 128], …}` in a candidate's source: what it allows, and the source with one value of each.
 
 The first value of each list is the default, since a candidate takes `PARAMETERS["BM"][0]`; so the file runs elsewhere
 as it stands. Values that were tuned stand in a YAML file beside it. Nothing here imports the candidate.
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness.model.errors import InputError
+from harness.model.files.python_source import SourceFault, plainly_assigned
 from harness.model.files.yaml_lines import read_yaml
 from harness.model.spelling import listed, nearest
 
@@ -21,18 +21,9 @@ Value = int | float | str | bool
 _EXAMPLE = 'PARAMETERS = {"BM": [64, 128], "STAGES": [2, 3]}'
 
 
-class ParametersFault(Exception):
-    """Raised when `PARAMETERS` cannot be read; `line` is 1-based, the message a sentence without its subject."""
-
-    def __init__(self, message: str, line: int) -> None:
-        self.line = line
-        super().__init__(message)
-
-
 def declared(tree: ast.Module) -> dict[str, list[Value]] | None:
-    """The values that each parameter may have, in the order of the source; None where the module declares none.
-
-    Raises ParametersFault for what is no dict of lists of plain values.
+    """The values that each parameter may have, in the order of the source; None where the module declares none. Raises
+    SourceFault for what is no dict of lists of plain values.
     """
     node = _assignment(tree)
     if node is None:
@@ -40,18 +31,16 @@ def declared(tree: ast.Module) -> dict[str, list[Value]] | None:
     try:
         values = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise ParametersFault(f"{NAME} must be written out, without names or calls: {_EXAMPLE}", node.lineno) from None
+        raise SourceFault(f"{NAME} must be written out, without names or calls: {_EXAMPLE}", node.lineno) from None
     if not isinstance(values, dict) or not values:
-        raise ParametersFault(f"{NAME} must be a dict: {_EXAMPLE}", node.lineno)
+        raise SourceFault(f"{NAME} must be a dict: {_EXAMPLE}", node.lineno)
     for name, allowed in values.items():
         if not isinstance(name, str) or not name.isidentifier():
-            raise ParametersFault(f"{NAME} has {name!r} as a name: write one like BM", node.lineno)
+            raise SourceFault(f"{NAME} has {name!r} as a name: write one like BM", node.lineno)
         if not isinstance(allowed, list) or not allowed or not all(isinstance(each, Value) for each in allowed):
-            raise ParametersFault(
-                f'{NAME}["{name}"] must be a list of numbers or texts: {_EXAMPLE}', node.lineno
-            )
+            raise SourceFault(f'{NAME}["{name}"] must be a list of numbers or texts: {_EXAMPLE}', node.lineno)
         if len(set(map(repr, allowed))) < len(allowed):
-            raise ParametersFault(f'{NAME}["{name}"] has a value twice', node.lineno)
+            raise SourceFault(f'{NAME}["{name}"] has a value twice', node.lineno)
     return values
 
 
@@ -67,8 +56,7 @@ def combinations(allowed: Mapping[str, list[Value]]) -> Iterator[dict[str, Value
 
 
 def frozen(source: str, tree: ast.Module, values: Mapping[str, Value]) -> str:
-    """`source` in which each parameter has its one value, on as many lines as before: line numbers keep their meaning.
-    """
+    """`source` with one value for each parameter, on as many lines as before: line numbers keep their meaning."""
     node = _assignment(tree)
     lines = source.splitlines(keepends=True)
     first, last = node.lineno - 1, node.end_lineno - 1
@@ -83,23 +71,22 @@ def frozen(source: str, tree: ast.Module, values: Mapping[str, Value]) -> str:
 
 
 def tuned_in(path: Path, allowed: Mapping[str, list[Value]]) -> dict[str, Value]:
-    """The values in the YAML file `path`, with the default for each that it does not name.
-
-    Raises InputError with file and line for a name or a value that is not `allowed`.
+    """The values in the YAML file `path`, with the default for each that it does not name. Raises InputError with file
+    and line for a name or a value that is not `allowed`.
     """
     file = read_yaml(path)
     values = file.values.get("parameters")
     if not isinstance(values, dict):
-        raise InputError("has no parameters", path, 1, f"Write parameters: {{{_shown(defaults(allowed))}}}")
+        example = ", ".join(f"{name}: {value}" for name, value in defaults(allowed).items())
+        raise InputError("has no parameters", path, 1, f"Write parameters: {{{example}}}")
     for name, value in values.items():
-        line = file.line_of(("parameters", name))
         if name not in allowed:
             guess = nearest(str(name), list(allowed))
             hint = f"Did you mean {guess}?" if guess else f"{NAME} has {listed(list(allowed))}"
-            raise InputError(f"{name} is no parameter of {path.stem}.py", path, line, hint)
+            raise file.fault(("parameters", name), f"{name} is no parameter of {path.stem}.py", hint)
         if repr(value) not in map(repr, allowed[name]):
             hint = f"{NAME} allows {listed([repr(each) for each in allowed[name]], 'or')}; tune it again"
-            raise InputError(f"{name}: {value} is not allowed", path, line, hint)
+            raise file.fault(("parameters", name), f"{name}: {value} is not allowed", hint)
     return defaults(allowed) | values
 
 
@@ -108,20 +95,6 @@ def parameters_text(values: Mapping[str, Value]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _shown(values: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in values.items())
-
-
 def _assignment(tree: ast.Module) -> ast.expr | None:
     """The value of the last plain `PARAMETERS = …` at the left margin."""
-    expression = None
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target: ast.expr = statement.targets[0]
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            target = statement.target
-        else:
-            continue
-        if isinstance(target, ast.Name) and target.id == NAME:
-            expression = statement.value
-    return expression
+    return next((each.value for each in reversed(tree.body) if plainly_assigned(each) == NAME), None)

@@ -1,8 +1,7 @@
 """Reads ``problems/NAME.yaml`` and its reference, and gathers every mistake in both before it gives up.
 
 First what may stand in the file: each key once, its type, its words for messages and its default. Then what ties the
-keys to each other: check and cpu sizes name the timed ones, formulas use only those names, and the reference assigns
-each of them. Only `problem` imports this, and only while it loads a file: its engine takes a while to import.
+keys to each other and to the reference. Only `problem` imports this, while it loads a file: the engine takes a while.
 """
 
 from __future__ import annotations
@@ -40,10 +39,6 @@ def _readable(text: str) -> str:
     return text
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _without_repeats(items: list[str]) -> list[str]:
     for item in items:
         if items.count(item) > 1:
@@ -65,9 +60,7 @@ def _class_alone(value: Any) -> Any:
 _TEXT = core_schema.str_schema(min_length=1)
 _SIZES = core_schema.dict_schema(core_schema.str_schema(), core_schema.int_schema(ge=1), min_length=1)
 _AXES = core_schema.list_schema(core_schema.int_schema(ge=0), min_length=2)
-_FORMULA = checked_by(
-    core_schema.no_info_before_validator_function(_formula_text, core_schema.str_schema()), _readable
-)
+_FORMULA = checked_by(core_schema.no_info_before_validator_function(_formula_text, core_schema.str_schema()), _readable)
 
 
 def _words(*choices: str) -> core_schema.CoreSchema:
@@ -81,10 +74,9 @@ def _list_of(*choices: str) -> core_schema.CoreSchema:
 @dataclass(frozen=True)
 class SizesSchema:
     timed: dict[str, int] = key(_SIZES, "a mapping from size to number", _WHOLE, example="timed: {M: 4096}")
-    check: list[dict[str, int]] = key(
-        core_schema.list_schema(_SIZES), "a list of mappings from size to number", "a mapping from size to number",
-        _WHOLE, example="check: [{M: 1}, {M: 31}]", default=(),
-    )
+    check: list[dict[str, int]] = key(core_schema.list_schema(_SIZES), "a list of mappings from size to number",
+                                      "a mapping from size to number", _WHOLE, example="check: [{M: 1}, {M: 31}]",
+                                      default=())
     cpu: dict[str, int] | None = key(
         _SIZES, "a mapping from size to number", _WHOLE, example="cpu: {M: 512}", default=None
     )
@@ -93,68 +85,47 @@ class SizesSchema:
 @dataclass(frozen=True)
 class UsefulSchema:
     flops: str | None = key(_FORMULA, "a formula in the sizes", example='flops: "2*M*N*K"', default=None)
-    bytes: str | None = key(
-        _FORMULA, "a formula in the sizes", example='bytes: "4*(M*K + K*N + M*N)"', default=None
-    )
+    bytes: str | None = key(_FORMULA, "a formula in the sizes", example='bytes: "4*(M*K + K*N + M*N)"', default=None)
 
 
 @dataclass(frozen=True)
 class AccuracySchema:
-    precision_class: str = key(
-        _words("fp32", "tf32", "bf16", "fp16"), "a precision class", example="class: fp32", default="fp32",
-        alias="class",
-        synonyms={"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16"},
-    )
-    scale: str = key(
-        _words("abs_inputs", "row_max"), "an error scale", example="scale: row_max", default="row_max"
-    )
+    precision_class: str = key(_words("fp32", "tf32", "bf16", "fp16"), "a precision class", example="class: fp32",
+                               default="fp32", alias="class",
+                               synonyms={"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16"})
+    scale: str = key(_words("abs_inputs", "row_max"), "an error scale", example="scale: row_max", default="row_max")
     terms: str | None = key(_FORMULA, "a formula in the sizes", example="terms: K", default=None)
-    contracted: list[int] | None = key(
-        _AXES, "the list of the axes that are summed over, one for each factor", "an axis: 0, 1, 2, …",
-        example="contracted: [1, 0]", default=None,
-    )
+    contracted: list[int] | None = key(_AXES, "the list of the axes that are summed over, one for each factor",
+                                       "an axis: 0, 1, 2, …", example="contracted: [1, 0]", default=None)
 
 
 @dataclass(frozen=True)
 class ProblemSchema:
-    title: str = key(
-        checked_by(_TEXT, _one_line), "a line of text", example="title: Product of two lower triangular matrices"
-    )
+    title: str = key(checked_by(_TEXT, lambda text: " ".join(text.split())), "a line of text",
+                     example="title: Product of two lower triangular matrices")
     reference: str = key(_TEXT, "the name of a Python file beside this one", example="reference: tril_matmul.py")
     dtype: str = key(
         _words("float32", "float64", "float16", "bfloat16"), "a dtype", example="dtype: float32", default="float32",
         synonyms={"fp32": "float32", "float": "float32", "torch.float32": "float32", "fp64": "float64",
                   "double": "float64", "fp16": "float16", "half": "float16", "bf16": "bfloat16"},
     )
-    mode: str = key(
-        _words("forward", "forward_backward"), "what a call computes", example="mode: forward_backward",
-        default="forward",
-        synonyms={"backward": "forward_backward", "training": "forward_backward", "inference": "forward"},
-    )
-    sizes: SizesSchema | None = key(
-        SizesSchema, "a mapping with timed, check and cpu", example="sizes: {timed: {M: 4096}, cpu: {M: 512}}",
-        default=None,
-    )
-    useful: UsefulSchema = key(
-        UsefulSchema, "a mapping with flops and bytes", example='useful: {flops: "2*M*N*K"}', default=UsefulSchema()
-    )
-    accuracy: AccuracySchema = key(
-        AccuracySchema, "a precision class or a mapping with class, scale, terms and contracted",
-        example="accuracy: {class: fp32}", default=AccuracySchema(), before=_class_alone,
-    )
-    baselines: list[str] = key(
-        checked_by(_list_of("eager", "torch.compile", "eager-tf32"), _with_eager),
-        "a list of eager, torch.compile and eager-tf32", example="baselines: [eager, torch.compile]",
-        default=("eager", "torch.compile"),
-        synonyms={"compile": "torch.compile", "inductor": "torch.compile", "tf32": "eager-tf32"},
-    )
-    baseline: str | None = key(
-        _TEXT, "the path of a candidate file", example="baseline: expert.py", default=None,
-    )
-    kinds: list[str] = key(
-        _list_of("custom", "mixed", "library"), "a list of custom, mixed and library", example="kinds: [custom]",
-        default=("custom",),
-    )
+    mode: str = key(_words("forward", "forward_backward"), "what a call computes", example="mode: forward_backward",
+                    default="forward",
+                    synonyms={"backward": "forward_backward", "training": "forward_backward", "inference": "forward"})
+    sizes: SizesSchema | None = key(SizesSchema, "a mapping with timed, check and cpu",
+                                    example="sizes: {timed: {M: 4096}, cpu: {M: 512}}", default=None)
+    useful: UsefulSchema = key(UsefulSchema, "a mapping with flops and bytes", example='useful: {flops: "2*M*N*K"}',
+                               default=UsefulSchema())
+    accuracy: AccuracySchema = key(AccuracySchema,
+                                   "a precision class or a mapping with class, scale, terms and contracted",
+                                   example="accuracy: {class: fp32}", default=AccuracySchema(), before=_class_alone)
+    baselines: list[str] = key(checked_by(_list_of("eager", "torch.compile", "eager-tf32"), _with_eager),
+                               "a list of eager, torch.compile and eager-tf32",
+                               example="baselines: [eager, torch.compile]", default=("eager", "torch.compile"),
+                               synonyms={"compile": "torch.compile", "inductor": "torch.compile", "tf32": "eager-tf32"})
+    baseline: str | None = key(_TEXT, "the path of a candidate file", example="baseline: expert.py", default=None)
+    kinds: list[str] = key(_list_of("custom", "mixed", "library"), "a list of custom, mixed and library",
+                           example="kinds: [custom]", default=("custom",))
 
 
 @dataclass(frozen=True)
@@ -177,7 +148,8 @@ def read_problem_file(file: YamlFile) -> ProblemFile:
             reference_text, names, reference_errors = read_reference(reference_path)
             errors += reference_errors
         except InputError as error:
-            errors.append(_reference_unreadable(error, file))
+            message = f"reference {file.values['reference']}: {error.message}"
+            errors.append(file.fault(("reference",), message, error.hint))
     if "sizes" not in bad:
         unassigned = [] if names is None else _unassigned_sizes(names, reference_path, schema.sizes, file)
         # One wrong name is wrong wherever the right one stands, and that would be all that the user sees.
@@ -191,9 +163,8 @@ def read_problem_file(file: YamlFile) -> ProblemFile:
 
 
 def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str]]:
-    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used.
-
-    Those keys are left at their defaults, so that the rest of the file can still be checked in the same run.
+    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used: they are
+    left at their defaults, so that the rest of the file can still be checked in the same run.
     """
     try:
         return read_section(ProblemSchema, file.values), [], set()
@@ -205,24 +176,16 @@ def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str
     return read_section(ProblemSchema, {"title": "-", "reference": "-", **rest}), errors, bad
 
 
-def _reference_unreadable(error: InputError, file: YamlFile) -> InputError:
-    """The same finding, at the line of the YAML that names the reference."""
-    name = file.values["reference"]
-    line = file.line_of(("reference",))
-    return InputError(f"reference {name}: {error.message}", file.path, line, error.hint)
-
-
 def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputError]:
     """Sizes that are no Python names, and check and cpu sizes that do not name exactly the timed ones."""
     if sizes is None:
         return []
-    errors = []
-    timed = list(sizes.timed)
+    errors, timed = [], list(sizes.timed)
     for name in timed:
         if not name.isidentifier() or keyword.iskeyword(name):
-            line = file.line_of(("sizes", "timed", name))
-            errors.append(InputError(f"'{name}' is no name that Python could give to a size", file.path, line,
-                                     "Use letters, digits and underscores, a letter first."))
+            message = f"'{name}' is no name that Python could give to a size"
+            hint = "Use letters, digits and underscores, a letter first."
+            errors.append(file.fault(("sizes", "timed", name), message, hint))
     others = [(("sizes", "check", index), each) for index, each in enumerate(sizes.check)]
     if sizes.cpu is not None:
         others.append((("sizes", "cpu"), sizes.cpu))
@@ -231,13 +194,12 @@ def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputEr
         foreign = [name for name in each if name not in timed]
         if foreign:
             hint = hint_for(foreign[0], missing) or "Add it to sizes.timed or take it away."
-            known = ", ".join(timed)
-            message = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({known})"
-            errors.append(InputError(message, file.path, file.line_of((*keys, foreign[0])), hint))
+            message = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({', '.join(timed)})"
+            errors.append(file.fault((*keys, foreign[0]), message, hint))
         elif missing:
             whole = ", ".join(f"{name}: {each.get(name, '…')}" for name in timed)
             message = f"{dotted_name(keys)} leaves out {', '.join(missing)}"
-            errors.append(InputError(message, file.path, file.line_of(keys), f"Write {{{whole}}}."))
+            errors.append(file.fault(keys, message, f"Write {{{whole}}}."))
     return errors
 
 
@@ -257,27 +219,37 @@ def _unassigned_sizes(
 
 
 def _formula_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
-    """Formulas that have no sensible value at a size they will be evaluated at.
-
-    Useful work must be positive where it is timed; a sum has at least one term wherever it is checked.
+    """Formulas without a sensible value at a size they will be evaluated at: useful work must be positive where it is
+    timed, and a sum has at least one term wherever it is checked.
     """
     sizes = schema.sizes
     timed = [sizes.timed, *([sizes.cpu] if sizes.cpu else [])] if sizes else [{}]
     everywhere = [*timed, *(sizes.check if sizes else [])]
-    names = set(timed[0])
-    formulas = (
-        (("useful", "flops"), schema.useful.flops, timed, 0.0, "more than 0"),
-        (("useful", "bytes"), schema.useful.bytes, timed, 0.0, "more than 0"),
-        (("accuracy", "terms"), schema.accuracy.terms, everywhere, 1.0, "at least 1"),
-    )
+    least_of = {"useful": (timed, 0.0, "more than 0"), "accuracy": (everywhere, 1.0, "at least 1")}
     errors = []
-    for keys, text, places, least, wanted in formulas:
-        error = None if text is None else _formula_error(
-            text, [place for place in places if set(place) == names], least, wanted)
-        if error is not None:
-            fault, hint = error
-            errors.append(InputError(f"{dotted_name(keys)} {fault}", file.path, file.line_of(keys), hint))
+    for keys, formula in _formulas(schema):
+        places, least, wanted = least_of[keys[0]]
+        try:
+            for place in places:
+                if set(place) == set(timed[0]):
+                    _check_value(formula, place, least, wanted)
+        except FormulaError as error:
+            errors.append(file.fault(keys, f"{dotted_name(keys)} {error.fault}", error.hint))
     return errors
+
+
+def _formulas(schema: ProblemSchema) -> list[tuple[tuple[str, str], Formula]]:
+    """Each formula that the file has, with its keys."""
+    texts = {("useful", "flops"): schema.useful.flops, ("useful", "bytes"): schema.useful.bytes,
+             ("accuracy", "terms"): schema.accuracy.terms}
+    return [(keys, Formula(text)) for keys, text in texts.items() if text is not None]
+
+
+def _check_value(formula: Formula, sizes: dict[str, int], least: float, wanted: str) -> None:
+    value = formula.evaluate(sizes)
+    if value < least or value == 0.0:
+        at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        raise FormulaError(formula.text, f"must be {wanted}, but is {value:g}" + (f" at {at}" if at else ""))
 
 
 def _formula_name_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
@@ -287,26 +259,9 @@ def _formula_name_errors(schema: ProblemSchema, file: YamlFile) -> list[InputErr
     if not isinstance(timed, dict) or not timed:
         return []
     errors = []
-    for keys, text in ((("useful", "flops"), schema.useful.flops), (("useful", "bytes"), schema.useful.bytes),
-                       (("accuracy", "terms"), schema.accuracy.terms)):
+    for keys, formula in _formulas(schema):
         try:
-            Formula(text or "1").check_names(timed)
+            formula.check_names(timed)
         except FormulaError as error:
-            message = f"{dotted_name(keys)} {error.fault}"
-            errors.append(InputError(message, file.path, file.line_of(keys), error.hint))
+            errors.append(file.fault(keys, f"{dotted_name(keys)} {error.fault}", error.hint))
     return errors
-
-
-def _formula_error(
-    text: str, places: list[dict[str, int]], least: float, wanted: str
-) -> tuple[str, str | None] | None:
-    formula = Formula(text)
-    for sizes in places:
-        try:
-            value = formula.evaluate(sizes)
-        except FormulaError as error:
-            return error.fault, error.hint
-        if value < least or value == 0.0:
-            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-            return f"must be {wanted}, but is {value:g}" + (f" at {at}" if at else ""), None
-    return None

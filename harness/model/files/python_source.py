@@ -1,8 +1,6 @@
-"""Python files read with `ast` and never imported: whether they parse, which names they define where, and
-whether they ask for their own.
+"""Python files read with `ast` and never imported: do they parse, what do they define, do they ask for their own name?
 
-References and candidates are other people's code; what runs them is the worker, behind the sandbox. This module
-only looks.
+References and candidates are other people's code; what runs them is the worker, behind the sandbox.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ _TELL = frozenset({
 
 
 class SourceFault(Exception):
-    """Raised when text is no Python; `line` is 1-based, the message a sentence without its subject."""
+    """Raised for a source that cannot be read; `line` is 1-based, the message a sentence without its subject."""
 
     def __init__(self, message: str, line: int) -> None:
         self.message, self.line = message, line
@@ -47,8 +45,7 @@ class ModuleNames:
 
     def defines(self, name: str) -> bool:
         """Whether the module has `name` once it was imported, as far as reading can tell."""
-        held = (self.classes, self.functions, self.assigned, self.bound)
-        return self.star or any(name in names for names in held)
+        return self.star or any(name in each for each in (self.classes, self.functions, self.assigned, self.bound))
 
 
 def parsed(text: str) -> ast.Module:
@@ -58,8 +55,7 @@ def parsed(text: str) -> ast.Module:
             warnings.simplefilter("ignore")  # CUDA in strings is full of escapes that Python dislikes
             return ast.parse(text)
     except SyntaxError as error:
-        line = error.lineno or 1
-        raise SourceFault(f"Python cannot read this: {error.msg}", line) from None
+        raise SourceFault(f"Python cannot read this: {error.msg}", error.lineno or 1) from None
     except ValueError:
         line = text[: text.find("\0")].count("\n") + 1 if "\0" in text else 1
         raise SourceFault("Python cannot read this: it holds a null character", line) from None
@@ -71,8 +67,8 @@ def top_level_names(tree: ast.Module) -> ModuleNames:
     """The names that the module binds at its top level."""
     names = ModuleNames()
     for statement in tree.body:
-        for name, line in _plain_assignment(statement):
-            names.assigned.setdefault(name, []).append(line)
+        if (name := plainly_assigned(statement)) is not None:
+            names.assigned.setdefault(name, []).append(statement.lineno)
     for statement in _at_top_level(tree.body):
         if isinstance(statement, ast.ClassDef):
             names.classes.setdefault(statement.name, statement.lineno)
@@ -89,16 +85,11 @@ def top_level_names(tree: ast.Module) -> ModuleNames:
     return names
 
 
-def _plain_assignment(statement: ast.stmt) -> Iterator[tuple[str, int]]:
-    """``NAME = value`` and ``NAME: type = value``; nothing for ``A, B = …`` and ``A = B = …``."""
+def plainly_assigned(statement: ast.stmt) -> str | None:
+    """The name in ``NAME = value`` and ``NAME: type = value``; None for ``A, B = …``, ``A = B = …`` and all else."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target: ast.expr = statement.targets[0]
-    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        target = statement.target
-    else:
-        return
-    if isinstance(target, ast.Name):
-        yield target.id, statement.lineno
+        return getattr(statement.targets[0], "id", None)
+    return getattr(statement.target, "id", None) if isinstance(statement, ast.AnnAssign) and statement.value else None
 
 
 def _at_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -131,10 +122,7 @@ def _stored_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def knows_its_name(source: str) -> bool:
-    """Whether `source` asks for the name of its file or module, and not only for the folder that it lies in.
-
-    True in every doubt, and for what is no Python.
-    """
+    """Whether `source` asks for the name of its file or module; True in every doubt, and for what is no Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, SystemError, ValueError, RecursionError, MemoryError):
@@ -154,9 +142,7 @@ def _tells(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
         return False
     if node.id == "__file__":
         return not _is_for_the_folder(node, above)
-    if node.id == "__name__":
-        return not _is_asked_for_main(above[node])
-    return node.id in _TELL
+    return not _is_asked_for_main(above[node]) if node.id == "__name__" else node.id in _TELL
 
 
 def _is_for_the_folder(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
@@ -164,15 +150,16 @@ def _is_for_the_folder(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
         if isinstance(outer, ast.Attribute):
             if outer.attr in _FORGETS:
                 return True
-        elif node in outer.args and _called(outer) == _FOLDER_OF:
+        elif node in outer.args and called_name(outer) == _FOLDER_OF:
             return True
-        elif _called(outer) not in _STILL_A_PATH:
+        elif called_name(outer) not in _STILL_A_PATH:
             return False
         node = outer
     return False
 
 
-def _called(call: ast.Call) -> str | None:
+def called_name(call: ast.Call) -> str | None:
+    """``name`` of ``name(…)`` and ``….name(…)``; None for what else may be called."""
     return getattr(call.func, "attr", None) or getattr(call.func, "id", None)
 
 

@@ -16,16 +16,12 @@ from harness.model.files.python_source import ModuleNames, SourceFault, parsed, 
 from harness.model.files.text_files import read_text
 from harness.model.spelling import nearest
 
-_ARITHMETIC = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow,
-}
+_ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+               ast.Mod: operator.mod, ast.Pow: operator.pow}
 _LARGEST_POWER = 64
 
 
-def read_reference(
-    path: Path, also: tuple[Path, ...] = ()
-) -> tuple[str, ModuleNames | None, list[InputError]]:
+def read_reference(path: Path, also: tuple[Path, ...] = ()) -> tuple[str, ModuleNames | None, list[InputError]]:
     """The text of the reference, the names it defines, and everything that is wrong with it.
 
     The names are None when Python cannot read the file. Files in the folders `also` are offered when `path`
@@ -45,16 +41,15 @@ def read_reference(
 def size_error(
     names: ModuleNames, path: Path, name: str, value: int, yaml_path: Path, yaml_line: int, meant: Sequence[str] = ()
 ) -> InputError | None:
-    """What keeps a problem file from setting the size `name`: it must be assigned plainly and once.
-
-    One alone that may be `meant` is offered for it.
+    """What keeps a problem file from setting the size `name`: it must be assigned plainly and once. One alone that may
+    be `meant` is offered for it.
     """
     lines = names.assigned.get(name, [])
     if len(lines) == 1:
         return None
     if lines:
-        message = f"size '{name}' is assigned on line {lines[0]} and again here"
-        return InputError(message, path, lines[1], "Keep one of them.")
+        return InputError(f"size '{name}' is assigned on line {lines[0]} and again here", path, lines[1],
+                          "Keep one of them.")
     if name in names.bound:
         message = f"size '{name}' is not set by an assignment of its own at the left margin"
         return InputError(message, path, names.bound[name], f"Write {name} = {value} on a line of its own.")
@@ -67,35 +62,29 @@ def _model_error(names: ModuleNames, path: Path) -> InputError | None:
     if names.defines("Model"):
         return None
     if "ModelNew" in names.classes:
-        return InputError(
-            "defines class ModelNew and no class Model, so it is a candidate and not a reference", path,
-            names.classes["ModelNew"], "A reference defines class Model, get_inputs and get_init_inputs.",
-        )
-    only = next(iter(names.classes)) if len(names.classes) == 1 else None
-    guess = nearest("Model", names.classes) or only
+        return InputError("defines class ModelNew and no class Model, so it is a candidate and not a reference", path,
+                          names.classes["ModelNew"], "A reference defines class Model, get_inputs and get_init_inputs.")
+    guess = nearest("Model", names.classes) or (next(iter(names.classes)) if len(names.classes) == 1 else None)
     if guess is not None:
         message = f"found class {guess}; the harness runs the class named Model"
         return InputError(message, path, names.classes[guess], "Rename it to Model.")
-    hint = "Write class Model(nn.Module) with a forward method."
-    return InputError("there is no class Model", path, hint=hint)
+    return InputError("there is no class Model", path, hint="Write class Model(nn.Module) with a forward method.")
 
 
 def _inputs_error(names: ModuleNames, path: Path) -> InputError | None:
-    if not names.defines("get_inputs"):
-        others = [name for name in names.functions if name != "get_init_inputs"]
-        guess = nearest("get_inputs", others)
-        line = names.functions[guess].lineno if guess else None
-        hint = f"Did you mean get_inputs where it says '{guess}'?" if guess else \
-            "Write def get_inputs(): return [torch.rand(M, M), …]"
-        return InputError("there is no function get_inputs", path, line, hint)
-    return _called_without_arguments(names, "get_inputs", path)
+    if names.defines("get_inputs"):
+        return _called_without_arguments(names, "get_inputs", path)
+    guess = nearest("get_inputs", [name for name in names.functions if name != "get_init_inputs"])
+    line = names.functions[guess].lineno if guess else None
+    hint = f"Did you mean get_inputs where it says '{guess}'?" if guess else \
+        "Write def get_inputs(): return [torch.rand(M, M), …]"
+    return InputError("there is no function get_inputs", path, line, hint)
 
 
 def _init_inputs_error(names: ModuleNames, path: Path) -> InputError | None:
     if "get_init_inputs" in names.functions:
         return _called_without_arguments(names, "get_init_inputs", path)
-    others = [name for name in names.functions if name != "get_inputs"]
-    guess = nearest("get_init_inputs", others)
+    guess = nearest("get_init_inputs", [name for name in names.functions if name != "get_inputs"])
     if guess is None or names.defines("get_init_inputs"):
         return None
     return InputError(f"found a function '{guess}'", path, names.functions[guess].lineno,
@@ -106,25 +95,17 @@ def _called_without_arguments(names: ModuleNames, name: str, path: Path) -> Inpu
     function = names.functions.get(name)
     if function is None:
         return None
-    wanted = _required_arguments(function.args)
-    if not wanted:
-        return None
-    message = f"{name} is called without arguments, but wants {', '.join(wanted)}"
-    return InputError(message, path, function.lineno, "Use module-level names instead.")
-
-
-def _required_arguments(arguments: ast.arguments) -> list[str]:
+    arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    required = positional[: len(positional) - len(arguments.defaults)]
-    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults)
-    required += [each for each, default in keywords if default is None]
-    return [each.arg for each in required]
+    wanted = positional[: len(positional) - len(arguments.defaults)]
+    wanted += [each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults) if default is None]
+    message = f"{name} is called without arguments, but wants {', '.join(each.arg for each in wanted)}"
+    return InputError(message, path, function.lineno, "Use module-level names instead.") if wanted else None
 
 
 def sizes_in(source: str) -> dict[str, int]:
-    """The whole numbers of at least 1 that a reference gives names to at its left margin, in their order.
-
-    ``N = 2048``, ``N = 2 * M``, ``M, N = 8, 16`` and ``A = B = 16`` all count; of a name that is given twice the last.
+    """The whole numbers of at least 1 that a reference gives names to at its left margin, in their order: ``N = 2048``,
+    ``N = 2 * M``, ``M, N = 8, 16`` and ``A = B = 16`` all count; of a name that is given twice the last.
     """
     sizes: dict[str, int] = {}
     for node in parsed(source).body:
@@ -166,8 +147,7 @@ def _assigned_values(node: ast.stmt) -> Iterator[tuple[ast.Name, ast.expr]]:
             yield target, node.value
         elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List)):
             if len(target.elts) == len(node.value.elts):
-                pairs = zip(target.elts, node.value.elts)
-                yield from ((name, value) for name, value in pairs if isinstance(name, ast.Name))
+                yield from (pair for pair in zip(target.elts, node.value.elts) if isinstance(pair[0], ast.Name))
 
 
 def _whole_number(node: ast.expr, known: Mapping[str, int]) -> int | None:

@@ -1,8 +1,7 @@
 """What a section of a YAML file may hold, declared key by key, and checked by pydantic's engine.
 
-A section is a frozen dataclass whose fields are made by `key(...)`; a field's name is the key, but for one with an
-`alias`. The engine is imported alone, as `pydantic_core`: pydantic with its models takes another tenth of a second and more,
-for which whoever has misspelt a key, and every `list`, would wait.
+A section is a frozen dataclass whose fields are made by `key(...)`; a field's name is the key, or its `alias` is. The
+engine, `pydantic_core`, is imported alone: pydantic with its models would take another tenth of a second and more.
 """
 
 from __future__ import annotations
@@ -85,8 +84,7 @@ def _schema_of(section: type) -> CoreSchema:
     fields = {}
     for name, declared in _declared(section).items():
         schema = core_schema.nullable_schema(declared.schema) if declared.default is None else declared.schema
-        fields[name] = core_schema.typed_dict_field(
-            schema, required=declared.default is NEEDED, validation_alias=declared.alias
-        )
+        fields[name] = core_schema.typed_dict_field(schema, required=declared.default is NEEDED,
+                                                    validation_alias=declared.alias)
     mapping = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
     return core_schema.no_info_after_validator_function(lambda values: section(**values), mapping)

@@ -1,7 +1,6 @@
 """Reading a text file that the user named, or saying in one sentence why it cannot be read; and writing a file whole.
 
-Missing files get the nearest name that exists; folders, refused permissions and other encodings are told
-apart. What the text means is left to the caller.
+Missing files get the nearest name that exists; folders, refused permissions and other encodings are told apart.
 """
 
 from __future__ import annotations
@@ -16,28 +15,24 @@ from harness.model.spelling import listed, nearest
 
 
 def read_text(path: Path, suffixes: Sequence[str] = (), also: Sequence[Path] = ()) -> str:
-    """The text of `path`, UTF-8, with line ends turned into ``\\n``.
-
-    When the file is missing, files with one of `suffixes` in its folder and in the folders `also` are
-    offered instead. Raises InputError.
+    """The text of `path`, UTF-8, with line ends turned into ``\\n``. When the file is missing, those with one of
+    `suffixes` in its folder and in the folders `also` are offered instead. Raises InputError.
     """
-    return decoded(read_bytes(path, suffixes, also), path)
-
-
-def read_bytes(path: Path, suffixes: Sequence[str] = (), also: Sequence[Path] = ()) -> bytes:
-    """The content of `path`. Raises InputError, see `read_text`."""
     try:
         if path.is_dir():
-            raise _is_a_folder(path, suffixes)
+            inside = [file for suffix in suffixes for file in files_in(path, (suffix,))]
+            hint = f"Name a file in it, for example {shown(inside[0])}" if inside else None
+            raise InputError("is a folder, not a file", path, hint=hint)
         if path.exists() and not path.is_file():
             raise InputError("is not a regular file, so it cannot be read", path)
-        return path.read_bytes()
+        content = path.read_bytes()
     except PermissionError:
         raise InputError("permission denied", path, hint=f"Type chmod u+r {path}") from None
     except (FileNotFoundError, NotADirectoryError):
         raise _no_such_file(path, suffixes, also) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise InputError(f"cannot be read ({getattr(error, 'strerror', None) or error})", path) from None
+    return decoded(content, path)
 
 
 def decoded(content: bytes, path: Path) -> str:
@@ -99,11 +94,8 @@ def _no_such_file(path: Path, suffixes: Sequence[str], also: Sequence[Path]) -> 
     for file in known:
         by_name.setdefault(file.name, file)
         by_stem.setdefault(file.stem, file)
-    if path.stem in by_stem:
-        guess = by_stem[path.stem]
-    else:
-        name, stem = nearest(path.name, by_name), nearest(path.stem, by_stem)
-        guess = by_name[name] if name else by_stem[stem] if stem else None
+    name, stem = nearest(path.name, by_name), nearest(path.stem, by_stem)
+    guess = by_stem.get(path.stem) or by_name.get(name) or by_stem.get(stem)
     if guess is not None:
         hint = f"Did you mean {shown(guess)}?"
     else:
@@ -118,9 +110,3 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
-
-
-def _is_a_folder(path: Path, suffixes: Sequence[str]) -> InputError:
-    inside = [file for suffix in suffixes for file in files_in(path, (suffix,))]
-    hint = f"Name a file in it, for example {shown(inside[0])}" if inside else None
-    return InputError("is a folder, not a file", path, hint=hint)

@@ -40,11 +40,14 @@ class YamlFile:
             keys = keys[:-1]
         return self.lines.get(keys, 1)
 
+    def fault(self, keys: Sequence[str | int], message: str, hint: str | None = None) -> InputError:
+        """What is wrong with the value under `keys`, at its line."""
+        return InputError(message, self.path, self.line_of(keys), hint)
+
 
 def read_yaml(path: Path, also: Sequence[Path] = (), suffixes: Sequence[str] = YAML_SUFFIXES) -> YamlFile:
-    """Reads `path`. Raises InputError with the line for anything that is not one mapping of plain values.
-
-    When the file is missing, files with `suffixes` in its folder and in the folders `also` are offered.
+    """Reads `path`. Raises InputError with the line for anything that is not one mapping of plain values; when the file
+    is missing, those with `suffixes` in its folder and in the folders `also` are offered.
     """
     import yaml  # 30 ms, and only needed once a file is really read
 
@@ -63,8 +66,7 @@ def read_yaml(path: Path, also: Sequence[Path] = (), suffixes: Sequence[str] = Y
     if root is None or (isinstance(root, yaml.ScalarNode) and not root.value):
         raise InputError("is empty", path, hint="Copy a neighbouring file and change it.")
     if not isinstance(root, yaml.MappingNode):
-        raise InputError("must be keys and values, such as 'title: …', one to a line", path,
-                         root.start_mark.line + 1)
+        raise InputError("must be keys and values, such as 'title: …', one to a line", path, root.start_mark.line + 1)
     lines: dict[tuple[str | int, ...], int] = {}
     values = _Walk(path, lines).value(root, ())
     return YamlFile(path, text, values, lines)
@@ -75,41 +77,36 @@ class _Walk:
 
     def __init__(self, path: Path, lines: dict[tuple[str | int, ...], int]) -> None:
         self.path, self.lines = path, lines
-        self.open_nodes: set[int] = set()
 
-    def value(self, node: Any, keys: tuple[str | int, ...]) -> Any:
+    def value(self, node: Any, keys: tuple[str | int, ...], above: tuple[int, ...] = ()) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(keys, line)
         if node.tag not in _TEXT_TAGS:
-            raise InputError(f"the tag '{_short_tag(node.tag)}' is not used in this file", self.path, line,
-                             "Write the plain value.")
-        if id(node) in self.open_nodes:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            raise InputError(f"the tag '{tag}' is not used in this file", self.path, line, "Write the plain value.")
+        if id(node) in above:
             raise InputError("an alias (*) refers to the value that it stands in", self.path, line)
         if node.id == "scalar":
             return _scalar(node)
-        self.open_nodes.add(id(node))
-        content = self._mapping(node, keys) if node.id == "mapping" else [
-            self.value(item, (*keys, index)) for index, item in enumerate(node.value)]
-        self.open_nodes.discard(id(node))
-        return content
+        above = (*above, id(node))
+        return self._mapping(node, keys, above) if node.id == "mapping" else [
+            self.value(item, (*keys, index), above) for index, item in enumerate(node.value)]
 
-    def _mapping(self, node: Any, keys: tuple[str | int, ...]) -> dict[str, Any]:
+    def _mapping(self, node: Any, keys: tuple[str | int, ...], above: tuple[int, ...]) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if key_node.id != "scalar":
                 raise InputError("a key must be a word, not a list or a mapping", self.path, line)
             key = key_node.value
-            dotted = dotted_name((*keys, key))
             if key in mapping:
-                first = self.lines[(*keys, key)]
-                raise InputError(f"'{dotted}' stands here a second time", self.path, line,
-                                 f"Keep this line or line {first}.")
+                raise InputError(f"'{dotted_name((*keys, key))}' stands here a second time", self.path, line,
+                                 f"Keep this line or line {self.lines[(*keys, key)]}.")
             if re.fullmatch(r"\w+:\S+", key) and value_node.id == "scalar" and not value_node.value:
                 raise InputError(f"'{key}' needs a space after its ':'", self.path, line,
                                  f"Write {key.replace(':', ': ', 1)}")
             self.lines[(*keys, key)] = line
-            mapping[key] = self.value(value_node, (*keys, key))
+            mapping[key] = self.value(value_node, (*keys, key), above)
         return mapping
 
 
@@ -128,23 +125,16 @@ def _scalar(node: Any) -> str | int | float | bool | None:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    try:
+    with suppress(ValueError):  # Python refuses an integer of more than 4300 digits
         if _INT.fullmatch(text):
             return int(text)
         if _FLOAT.fullmatch(text):
             return float(text)
-    except ValueError:  # Python refuses an integer of more than 4300 digits
-        pass
     return text
 
 
-def _short_tag(tag: str) -> str:
-    return tag.replace("tag:yaml.org,2002:", "!!")
-
-
 _PLAIN_WORDS = (  # what PyYAML says, and what it comes from
-    ("mapping values are not allowed here",
-     "a ':' stands where no key can be",
+    ("mapping values are not allowed here", "a ':' stands where no key can be",
      "Put text that holds ': ' in quotes, and give keys of one level one indent."),
     ("could not find expected ':'", "there is a key without its ':'", "Write key: value."),
     ("expected <block end>, but found '<scalar>'", "text follows after a closing quote or bracket",
@@ -155,13 +145,11 @@ _PLAIN_WORDS = (  # what PyYAML says, and what it comes from
      "Give keys of one level one indent."),
     ("expected <block end>, but found '?'", "keys and list items stand at one level", "Indent one of them."),
     ("expected <block end>, but found '-'", "keys and list items stand at one level", "Indent one of them."),
-    ("expected <block end>, but found", "there is a bracket too many",
-     "Take it away, or put the text in quotes."),
+    ("expected <block end>, but found", "there is a bracket too many", "Take it away, or put the text in quotes."),
     ("but found ']'", "a ']' closes nothing", "Open it with '['."),
     ("but found '}'", "a '}' closes nothing", "Open it with '{'."),
     ("but found another document", "a second document begins after '---'", "Keep one document to a file."),
-    ("unknown escape character", "a text in double quotes holds a backslash that means nothing",
-     "Use single quotes."),
+    ("unknown escape character", "a text in double quotes holds a backslash that means nothing", "Use single quotes."),
 )
 
 

@@ -23,39 +23,34 @@ def input_errors(error: ValidationError, section: type, file: YamlFile) -> list[
     """One InputError for each finding, in the order of the file's lines."""
     findings = error.errors(include_url=False)
     unknown = [finding["loc"] for finding in findings if finding["type"] == "extra_forbidden"]
-    guessed = {_nearest_key(section, keys) for keys in unknown}
-    errors = []
-    for finding in findings:
-        if finding["type"] == "missing" and finding["loc"] in guessed:
-            continue  # the misspelt key says it already
-        errors.append(_sentence(finding, section, file))
+    guessed = {(*keys[:-1], nearest(str(keys[-1]), _beside(section, keys))) for keys in unknown}
+    errors = [_sentence(finding, section, file) for finding in findings
+              if finding["type"] != "missing" or finding["loc"] not in guessed]  # the misspelt key says it already
     return sorted(errors, key=lambda each: each.line or 0)
 
 
 def _sentence(finding: dict[str, Any], section: type, file: YamlFile) -> InputError:
     keys, kind, value = finding["loc"], finding["type"], finding.get("input")
-    line, name = file.line_of(keys), dotted_name(keys)
+    name = dotted_name(keys)
     if kind == "extra_forbidden":
-        return InputError(f"unknown key '{name}'", file.path, line, _hint_for_unknown(section, keys))
+        return file.fault(keys, f"unknown key '{name}'", _hint_for_unknown(section, keys))
     declared, depth = _declared_at(section, keys)
     example = f"Write, for example, {declared.example}" if declared is not None else None
     if kind == "missing":
-        return InputError(f"'{name}' is missing", file.path, line, example)
+        return file.fault(keys, f"'{name}' is missing", example)
     if kind == "fault":
-        words = finding["ctx"]
-        return InputError(f"{name} {words['sentence']}", file.path, line, words["hint"] or None)
+        return file.fault(keys, f"{name} {finding['ctx']['sentence']}", finding["ctx"]["hint"] or None)
     if kind == "literal_error":
         words = re.findall(r"'([^']*)'", finding["ctx"]["expected"])
         synonyms = declared.synonyms if declared is not None else {}
         meant = synonyms.get(value.lower(), value) if isinstance(value, str) else ""
         hint = f"Did you mean '{meant}'?" if meant in words else hint_for(meant, words)
-        message = f"{name} must be {listed(words, 'or')}, not {_written(value)}"
-        return InputError(message, file.path, line, hint)
+        return file.fault(keys, f"{name} must be {listed(words, 'or')}, not {_written(value)}", hint)
     must_be = declared.must_be if declared is not None else ()
     wanted = must_be[min(depth, len(must_be) - 1)] if must_be else "something else"
     if isinstance(value, str) and re.fullmatch(r"\s*[-+]?[0-9.]+\s*", value) and "number" in wanted:
         example = f"Take the quotes away: {value.strip()}"
-    return InputError(f"{name} must be {wanted}, not {_written(value)}", file.path, line, example)
+    return file.fault(keys, f"{name} must be {wanted}, not {_written(value)}", example)
 
 
 def _written(value: Any) -> str:
@@ -94,11 +89,6 @@ def _beside(section: type, keys: Sequence[str | int]) -> dict[str, Key]:
     for each in keys[:-1]:
         current = keys_of(current)[str(each)].section or current
     return keys_of(current)
-
-
-def _nearest_key(section: type, keys: Sequence[str | int]) -> tuple[str | int, ...] | None:
-    guess = nearest(str(keys[-1]), _beside(section, keys))
-    return None if guess is None else (*keys[:-1], guess)
 
 
 def _hint_for_unknown(section: type, keys: Sequence[str | int]) -> str:

@@ -1,7 +1,6 @@
 """Problems and candidates of other projects, as they are: FlashInfer-Trace, SOL-ExecBench and GPU MODE's folders.
 
-A reader turns a definition or a task into the text of a KernelBench module, and a solution or a submission into that of a
-candidate. Everything below sees texts of the usual form; the foreign texts are in them unchanged.
+A reader turns each into the text of a KernelBench module or of a candidate, in which the foreign text is unchanged.
 """
 
 from __future__ import annotations

@@ -19,12 +19,9 @@ from harness.model.formats.foreign import Foreign, require_functions
 from harness.model.formats.module_text import Case, module_text, with_sizes
 from harness.model.formats.solution import SolutionForm, root_of, solutions_below
 
-_DTYPES = (
-    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8", "bool",
-)
-_ARITHMETIC = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load, ast.operator, ast.unaryop,
-)
+_DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16",
+           "int8", "bool")
+_ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load, ast.operator, ast.unaryop)
 
 _BODY = '''
 _STORED_DTYPES = {
@@ -119,18 +116,14 @@ def read_definition(path: Path) -> Foreign:
     variable = [key for key, each in axes.items() if each["type"] == "var"]
     lines = _workload_lines(workloads_path, workloads_text, name)
     cases = with_sizes([_case(each, variable, inputs, custom, path, workloads_path, line) for line, each in lines])
-    source = module_text(
-        cases, {"reference": (f"{path}: reference", reference)}, _BODY, _INPUTS=inputs, _OUTPUTS=outputs,
-        _CONSTANTS=constants, _CUSTOM=custom,
-        _EXPRESSIONS={key: each["expression"] for key, each in axes.items() if each["type"] == "expr"},
-    )
+    source = module_text(cases, {"reference": (f"{path}: reference", reference)}, _BODY, _INPUTS=inputs,
+                         _OUTPUTS=outputs, _CONSTANTS=constants, _CUSTOM=custom,
+                         _EXPRESSIONS={key: each["expression"] for key, each in axes.items() if each["type"] == "expr"})
     floating = [dtype for _, dtype in inputs.values() if dtype in ("float64", "float32", "float16", "bfloat16")]
-    return Foreign(
-        name, " ".join((values.get("description") or name.replace("_", " ")).split())[:100],
-        floating[0] if floating else "float32", source, text + workloads_text, dict(cases[0].sizes),
-        tuple(dict(case.sizes) for case in cases[1:]), solutions_below(path, name),
-        SolutionForm(name, len(inputs), len(outputs)),
-    )
+    return Foreign(name, " ".join((values.get("description") or name.replace("_", " ")).split())[:100],
+                   floating[0] if floating else "float32", source, text + workloads_text, dict(cases[0].sizes),
+                   tuple(dict(case.sizes) for case in cases[1:]), solutions_below(path, name),
+                   SolutionForm(name, len(inputs), len(outputs)))
 
 
 def _tensors(tensors: Mapping[str, Any], key: str, axes: Mapping[str, Any], path: Path) -> dict[str, tuple[Any, str]]:
@@ -145,7 +138,8 @@ def _tensors(tensors: Mapping[str, Any], key: str, axes: Mapping[str, Any], path
             raise InputError(f"'{where}' must be an object with shape and dtype", path)
         dtype, shape = field(each, "dtype", str, path, where), each.get("shape")
         if dtype not in _DTYPES:
-            raise InputError(f"'{where}' is {dtype}, which cannot be judged here", path, hint=f"Known are {', '.join(_DTYPES)}")
+            hint = f"Known are {', '.join(_DTYPES)}"
+            raise InputError(f"'{where}' is {dtype}, which cannot be judged here", path, hint=hint)
         unknown = next((axis for axis in shape or () if axis not in axes), None)
         if unknown is not None:
             raise InputError(f"the shape of '{where}' names the axis '{unknown}', which 'axes' has not", path)
@@ -160,25 +154,23 @@ def _check_axes(axes: Mapping[str, Any], path: Path) -> None:
             raise InputError(f"'axes.{name}.type' is '{kind}'", path, hint="It is const, var or expr")
         if kind == "const":
             field(each, "value", int, path, f"axes.{name}")
-        if kind == "expr":
-            _check_expression(field(each, "expression", str, path, f"axes.{name}"), name, path)
+        if kind == "expr" and not _is_arithmetic(text := field(each, "expression", str, path, f"axes.{name}")):
+            raise InputError(f"'axes.{name}.expression' is no arithmetic of other axes: {text[:60]}", path)
 
 
-def _check_expression(text: str, name: str, path: Path) -> None:
+def _is_arithmetic(text: str) -> bool:
     try:
-        tree = ast.parse(text, mode="eval")
+        return all(isinstance(node, _ARITHMETIC) for node in ast.walk(ast.parse(text, mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        tree = None
-    if tree is None or not all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree)):
-        raise InputError(f"'axes.{name}.expression' is no arithmetic of other axes: {text[:60]}", path)
+        return False
 
 
 def _workloads_file(path: Path, name: str) -> tuple[Path, str]:
     """Return the file of the workloads and its text. Raises InputError where there is none."""
-    beside = [path.parent / each for each in ("workload.jsonl", "workloads.jsonl", f"{path.stem}.jsonl")]
-    root = root_of(path)
-    below = sorted((root / "workloads").rglob(f"{name}.jsonl")) if root else []
-    workloads_path = next((each for each in (*beside, *below) if each.is_file()), None)
+    places = [path.parent / each for each in ("workload.jsonl", "workloads.jsonl", f"{path.stem}.jsonl")]
+    if root := root_of(path):
+        places += sorted((root / "workloads").rglob(f"{name}.jsonl"))
+    workloads_path = next((each for each in places if each.is_file()), None)
     if workloads_path is None:
         raise InputError("there are no workloads for it", path, hint=f"Put workload.jsonl into {path.parent}")
     return workloads_path, read_text(workloads_path)
@@ -215,21 +207,20 @@ def _described(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield how each input is made, with the paths of files that are there. Raises InputError."""
     for name, each in given.items():
-        kind = field(each if isinstance(each, dict) else {}, "type", str, workloads_path, f"inputs.{name}", line)
+        where = (workloads_path, f"inputs.{name}", line)
+        kind = field(each if isinstance(each, dict) else {}, "type", str, *where)
         if name not in inputs:
             raise InputError(f"'inputs.{name}' is no input of the definition ({', '.join(inputs)})", workloads_path, line)
         if kind == "safetensors":
-            stored = field(each, "path", str, workloads_path, f"inputs.{name}", line)
-            key = field(each, "tensor_key", str, workloads_path, f"inputs.{name}", line)
+            stored, key = field(each, "path", str, *where), field(each, "tensor_key", str, *where)
             yield name, {"type": kind, "path": str(_blob(stored, name, path, workloads_path, line)), "tensor_key": key}
         elif kind == "scalar" and isinstance(each.get("value"), (int, float)):
             yield name, {"type": kind, "value": each["value"]}
         elif kind in ("random", "custom"):
             yield name, {"type": kind}
         else:
-            message = f"'inputs.{name}' is {json.dumps(each)[:60]}"
-            hint = 'Its type is random, scalar (with a value), safetensors or custom'
-            raise InputError(message, workloads_path, line, hint)
+            raise InputError(f"'inputs.{name}' is {json.dumps(each)[:60]}", workloads_path, line,
+                             "Its type is random, scalar (with a value), safetensors or custom")
 
 
 def _blob(stored: str, name: str, path: Path, workloads_path: Path, line: int) -> Path:
@@ -237,7 +228,5 @@ def _blob(stored: str, name: str, path: Path, workloads_path: Path, line: int) -
     for folder in path.resolve().parents:
         if (folder / stored).is_file():
             return folder / stored
-    raise InputError(
-        f"the input '{name}' is kept in {stored}, which is not there", workloads_path, line,
-        f"Fetch that file of the data set, to {(root_of(path) or path.parent) / stored}",
-    )
+    raise InputError(f"the input '{name}' is kept in {stored}, which is not there", workloads_path, line,
+                     f"Fetch that file of the data set, to {(root_of(path) or path.parent) / stored}")

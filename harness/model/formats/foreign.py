@@ -20,9 +20,8 @@ class Written:
 
 
 class CandidateForm(Protocol):
-    """How the candidates of a foreign problem are told from other files, and written as modules with `ModelNew`.
-
-    Files with this `suffix` are looked at; `wanted` says in a sentence what a person would put there.
+    """How the candidates of a foreign problem are told from other files, and written as modules with `ModelNew`. Files
+    with this `suffix` are looked at; `wanted` says in a sentence what a person would put there.
     """
 
     suffix: str
@@ -39,10 +38,8 @@ class CandidateForm(Protocol):
 
 @dataclass(frozen=True)
 class Foreign:
-    """A foreign problem: `source` is the text of its reference as a KernelBench module.
-
-    `timed` and `checks` are sizes, which all have the same names; `folders` may hold candidates; `text` is everything
-    that the problem was read from.
+    """A foreign problem: `source` is the text of its reference as a KernelBench module. `timed` and `checks` are sizes,
+    which all have the same names; `folders` may hold candidates; `text` is everything that the problem was read from.
     """
 
     name: str

@@ -21,8 +21,8 @@ _TAKEN = frozenset({"torch", "types", "linecache", "builtins", "sys", "Model", "
 
 @dataclass(frozen=True)
 class Case:
-    """One entry: `values` by name (axes, or arguments), and the `inputs` that a workload describes; `is_timed` where it may
-    be timed and not only checked. `sizes` are what tells it apart.
+    """One entry: `values` by name, and the `inputs` that a workload describes; `sizes` tell it apart. Without
+    `is_timed` it may only be checked.
     """
 
     values: Mapping[str, Any]
@@ -41,19 +41,15 @@ def with_sizes(cases: Sequence[Case]) -> list[Case]:
     names = [name for name in cases[0].values if all(_is_size(case.values.get(name)) for case in cases) and _is_name(name)]
     by_name = [replace(case, sizes={name: case.values[name] for name in names}) for case in cases]
     by_number = [replace(case, sizes={_NUMBER: number}) for number, case in enumerate(cases, 1)]
-    different = [case for index, case in enumerate(cases) if not any(_are_alike(case, other) for other in cases[:index])]
-    is_told_apart = bool(names) and len({tuple(case.sizes.values()) for case in by_name}) == len(different)
+    is_told_apart = bool(names) and len({tuple(case.sizes.values()) for case in by_name}) == len(_none_twice(cases))
     sized = by_name if is_told_apart else by_number
-    timed = max((case for case in sized if case.is_timed), key=lambda case: case.extent)
-    kept: list[Case] = []
-    for case in (timed, *sized):
-        if not any(_are_alike(case, other) for other in kept):
-            kept.append(case)
-    return kept
+    return _none_twice([max((case for case in sized if case.is_timed), key=lambda case: case.extent), *sized])
 
 
-def _are_alike(one: Case, other: Case) -> bool:
-    return one.values == other.values and one.inputs == other.inputs
+def _none_twice(cases: Sequence[Case]) -> list[Case]:
+    """Return the cases but for those whose values and inputs an earlier one has."""
+    entries = [(case.values, case.inputs) for case in cases]
+    return [case for index, case in enumerate(cases) if entries[index] not in entries[:index]]
 
 
 def _is_size(value: Any) -> bool:
@@ -61,8 +57,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    is_free = name not in _TAKEN and not name.startswith("_")
-    return name.isidentifier() and not keyword.iskeyword(name) and is_free
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in _TAKEN and not name.startswith("_")
 
 
 _HEAD = '''
@@ -115,10 +110,9 @@ def _is_output(value):
 
 
 def module_text(cases: Sequence[Case], files: Mapping[str, tuple[str, str]], body: str, **constants: Any) -> str:
-    """Return the module that begins with the sizes of the first of `cases`.
-
-    `files` are the foreign modules, by name, each with its file's name and its text; `body` has `Model` and `get_inputs`,
-    and may use the `constants`, which are plain values.
+    """Return the module that begins with the sizes of the first of `cases`. `files` are the foreign modules, by name,
+    each with its file's name and its text; `body` has `Model` and `get_inputs`, and may use the `constants`, which are
+    plain values.
     """
     sizes = "\n".join(f"{name} = {value}" for name, value in cases[0].sizes.items())
     known = [(dict(case.sizes), dict(case.values), dict(case.inputs)) for case in cases]

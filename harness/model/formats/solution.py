@@ -1,7 +1,7 @@
 """Writes a solution of a FlashInfer-Trace or SOL-ExecBench definition as a candidate.
 
-The text of a Python entry point stays as it is, with `ModelNew` below it. C++ and CUDA go through `load_inline`, with their
-headers put in where they are included.
+The text of a Python entry point stays as it is, with `ModelNew` below it. C++ and CUDA go through `load_inline`, with
+their headers put in where they are included.
 """
 
 from __future__ import annotations
@@ -89,11 +89,13 @@ class SolutionForm:
                 raise InputError(f"has {', '.join(others)} beside {file}, and a Python solution is one file", name,
                                  hint=f"Put what it needs into {file}, C++ and CUDA as texts for load_inline")
             return Written(sources[file] + ending.format(entry=symbol, inputs=self.inputs))
-        _check_binding(spec, name)
-        return Written(
-            _compiled(path.stem, symbol, sources, spec, name)
-            + ending.format(entry=f"_extension.{symbol}", inputs=self.inputs)
-        )
+        # FlashInfer-Trace, which has `language`, binds by TVM unless something else is said.
+        binding = spec.get("binding") or ("tvm-ffi" if "language" in spec else "torch")
+        if binding != "torch":
+            raise InputError(f"is bound by {binding}, which cannot be run", name,
+                             hint='Bind it with PYBIND11_MODULE, and write "binding": "torch" in spec')
+        ending = ending.format(entry=f"_extension.{symbol}", inputs=self.inputs)
+        return Written(_compiled(path.stem, symbol, sources, spec, name) + ending)
 
 
 def root_of(path: Path) -> Path | None:
@@ -103,8 +105,7 @@ def root_of(path: Path) -> Path | None:
 
 def solutions_below(path: Path, name: str) -> tuple[Path, ...]:
     """Return the folders that hold solutions of the definition in `path`: its own, those below it and of its trace set."""
-    root = root_of(path)
-    below = (root / "solutions").rglob("*.json") if root else (path.parent / "solutions").rglob("*.json")
+    below = ((root_of(path) or path.parent) / "solutions").rglob("*.json")
     folders = {each.parent for each in below if _is_solution(each, name)}
     return (path.parent, *sorted(folders - {path.parent}))
 
@@ -114,7 +115,7 @@ def _is_solution(path: Path, definition: str) -> bool:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return False
+        text = ""
     if json.dumps(definition) not in text:
         return False
     try:
@@ -133,14 +134,6 @@ def _sources(listed: list[Any], name: Path) -> dict[str, str]:
             raise InputError(f"'sources[{index}].path' is '{path}'", name, hint="Each is a path of its own, without ..")
         sources[path] = field(values, "content", str, name, f"sources[{index}]")
     return sources
-
-
-def _check_binding(spec: Mapping[str, Any], name: Path) -> None:
-    """Refuse what is bound otherwise than by PyTorch. FlashInfer-Trace (`language`) has TVM's binding by default."""
-    binding = spec.get("binding") or ("tvm-ffi" if "language" in spec else "torch")
-    if binding != "torch":
-        hint = 'Bind it with PYBIND11_MODULE, and write "binding": "torch" in spec'
-        raise InputError(f"is bound by {binding}, which cannot be run", name, hint=hint)
 
 
 def _compiled(stem: str, symbol: str, sources: Mapping[str, str], spec: Mapping[str, Any], name: Path) -> str:

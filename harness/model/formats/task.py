@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.model.errors import InputError
 from harness.model.files.text_files import read_text
@@ -135,49 +133,48 @@ def read_task(path: Path) -> Foreign:
     file = read_yaml(path)
     values, folder = file.values, Path(os.path.abspath(path)).parent
     if values.get("multi_gpu"):
-        raise InputError("is a task for several GPUs, which cannot be judged here", path, file.line_of(("multi_gpu",)))
+        raise file.fault(("multi_gpu",), "is a task for several GPUs, which cannot be judged here")
     if values.get("lang", "py") != "py":
-        message = f"lang is '{values['lang']}', and only Python tasks can be judged"
-        raise InputError(message, path, file.line_of(("lang",)), "Choose the task's Python form, which has lang: py")
+        raise file.fault(("lang",), f"lang is '{values['lang']}', and only Python tasks can be judged",
+                         "Choose the task's Python form, which has lang: py")
     files = _files(file, folder)
     reference_path, reference = files["reference.py"]
     require_functions(reference, ("generate_input", "ref_kernel"), reference_path)
     entries = [*_entries(file, "benchmarks", is_timed=True), *_entries(file, "tests", is_timed=False)]
     if not any(each.is_timed for each in entries):
-        raise InputError("'benchmarks' is empty, so there is nothing to time", path, file.line_of(("benchmarks",)),
+        raise file.fault(("benchmarks",), "'benchmarks' is empty, so there is nothing to time",
                          'Write - {"size": 1024, "seed": 1} below it')
     is_seeded = any("seed" in each.values for each in entries)
-    cases = with_sizes([_unseeded(each) for each in entries])
+    cases = with_sizes([Case({name: value for name, value in each.values.items() if name != "seed"}, {}, each.is_timed)
+                        for each in entries])
     modules = {name[:-3]: (str(each), text) for name, (each, text) in files.items()}
     texts = tuple((name, text) for name, (_, text) in files.items())
     description = str(values.get("description") or folder.name).strip().splitlines()[0]
-    return Foreign(
-        re.sub(r"[^\w.+-]", "_", folder.name), description[:100], "float32",
-        module_text(cases, modules, _BODY, _SEEDED=is_seeded), file.text + "".join(text for _, text in texts),
-        dict(cases[0].sizes), tuple(dict(case.sizes) for case in cases[1:]), (folder, folder / "submissions"),
-        SubmissionForm(folder, texts),
-    )
+    return Foreign(re.sub(r"[^\w.+-]", "_", folder.name), description[:100], "float32",
+                   module_text(cases, modules, _BODY, _SEEDED=is_seeded),
+                   file.text + "".join(text for _, text in texts), dict(cases[0].sizes),
+                   tuple(dict(case.sizes) for case in cases[1:]), (folder, folder / "submissions"),
+                   SubmissionForm(folder, texts))
 
 
 def _files(file: YamlFile, folder: Path) -> dict[str, tuple[Path, str]]:
     """Return path and text of each Python file that the task lays beside a submission, but what runs them all."""
-    listed = file.values.get("files")
-    config = file.values.get("config")
+    listed, config = file.values.get("files"), file.values.get("config")
     main = config.get("main") if isinstance(config, dict) else None
     files: dict[str, tuple[Path, str]] = {}
     for index, each in enumerate(listed if isinstance(listed, list) else []):
-        line = file.line_of(("files", index))
         name, source = (each.get(key) for key in ("name", "source")) if isinstance(each, dict) else (None, None)
         if not isinstance(name, str) or not isinstance(source, str) or "/" in name:
-            raise InputError(f"'files' has {each!r}"[:80], file.path, line, 'Write {"name": "task.py", "source": "task.py"}')
+            raise file.fault(("files", index), f"'files' has {each!r}"[:80],
+                             'Write {"name": "task.py", "source": "task.py"}')
         if source == _SUBMISSION or name == main or not name.endswith(".py"):
             continue
         try:
             files[name] = folder / source, read_text(folder / source)
         except InputError as error:
-            raise InputError(f"{source}: {error.message}", file.path, line, error.hint) from None
+            raise file.fault(("files", index), f"{source}: {error.message}", error.hint) from None
     if "reference.py" not in files:
-        raise InputError("'files' has no reference.py", file.path, file.line_of(("files",)),
+        raise file.fault(("files",), "'files' has no reference.py",
                          'Write - {"name": "reference.py", "source": "reference.py"}')
     return files
 
@@ -186,14 +183,9 @@ def _entries(file: YamlFile, key: str, *, is_timed: bool) -> list[Case]:
     """Return what is listed under `key`, each the arguments of generate_input. Raises InputError."""
     listed = file.values.get(key) or []
     if not isinstance(listed, list):
-        raise InputError(f"'{key}' must be a list", file.path, file.line_of((key,)))
+        raise file.fault((key,), f"'{key}' must be a list")
     for index, each in enumerate(listed):
         if not isinstance(each, dict):
-            raise InputError(f"'{key}' has {each!r}", file.path, file.line_of((key, index)),
+            raise file.fault((key, index), f"'{key}' has {each!r}",
                              'Each is a mapping, such as {"size": 1024, "seed": 1}')
     return [Case(each, {}, is_timed) for each in listed]
-
-
-def _unseeded(case: Case) -> Case:
-    values: Mapping[str, Any] = {name: value for name, value in case.values.items() if name != "seed"}
-    return Case(values, {}, case.is_timed)

@@ -8,7 +8,8 @@ import pytest
 
 from harness.model.candidate import read_candidate, values_of
 from harness.model.errors import InputError
-from harness.model.files.parameters import ParametersFault, combinations, declared, frozen, parameters_text, tuned_in
+from harness.model.files.parameters import combinations, declared, frozen, parameters_text, tuned_in
+from harness.model.files.python_source import SourceFault
 
 SOURCE = '''import torch
 
@@ -43,7 +44,7 @@ def test_what_a_source_declares_is_read_without_importing_it():
     ("PARAMETERS = {'A': [[1]]}", "must be a list"), ("PARAMETERS = {'A': [1, 1]}", "twice"),
 ])
 def test_what_is_no_dict_of_lists_is_told_with_its_line(text, said):
-    with pytest.raises(ParametersFault, match=said) as caught:
+    with pytest.raises(SourceFault, match=said) as caught:
         of(f"\n{text}")
     assert caught.value.line == 2
 
