@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.model.candidate import Candidate, find_candidates, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.candidate_names import fault_of_name
-from harness.model.files.python_source import called_name, parsed
+from harness.model.files.python_source import called_name, lines_of, parsed
 from harness.model.files.text_files import shown
 from harness.model.paths import folders_of
 from harness.model.problem import Problem
@@ -102,7 +102,7 @@ def new_problem(name: str, folder: Path) -> tuple[Path, Path]:
 def from_reference(reference: str, name: str) -> str:
     """The reference as a candidate: `Model` called `ModelNew`, without inputs and the sizes that it does not use."""
     tree = parsed(reference)
-    lines = reference.splitlines(keepends=True)
+    lines = lines_of(reference)
     used = _used(tree)
     for node in reversed(tree.body):
         is_docstring = node is tree.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -119,7 +119,7 @@ def from_rung(rung: Candidate, name: str, problem: str) -> str:
     if rung.fault is not None:
         raise InputError(f"'{rung.name}' cannot be begun from: {rung.fault}")
     tree = parsed(rung.source)
-    lines = rung.source.splitlines(keepends=True)
+    lines = lines_of(rung.source)
     own = re.sub(r"\W", "_", f"{problem}_{name}")
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and called_name(node) in ("load_inline", "load"):
@@ -138,7 +138,7 @@ def from_rung(rung: Candidate, name: str, problem: str) -> str:
 
 def _renamed(source: str) -> str:
     """`Model` as `ModelNew`, wherever it stands as a name: also in `super(Model, self)`."""
-    lines = source.splitlines(keepends=True)
+    lines = lines_of(source)
     for token in reversed(list(tokenize.generate_tokens(io.StringIO(source).readline))):
         if token.type == tokenize.NAME and token.string == "Model":
             row = token.start[0] - 1

@@ -1,5 +1,7 @@
-"""The hardware counters of one candidate: builds it, draws inputs of the timed sizes, and has one cold call counted. It
-is a call like those that are timed, but not one of them: ncu repeats each kernel until all counters are read.
+"""The hardware counters of one candidate: builds it, draws inputs of the timed sizes, and has one cold call counted.
+
+What is counted is a call like those that are timed, but not one of them: ncu repeats each kernel until all counters
+are read.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ def profile(
     wait_s: float | None = None,
 ) -> Profile:
     """Count what `candidate` does in one call, on a device that is waited for at most `wait_s` (as `device.lock` does).
+
     Raises HarnessError where it cannot be built, NothingToRun without a GPU or without ncu.
     """
     progress.note("opening the device")
@@ -63,8 +66,11 @@ def profile(
             prepared.path, prepared.manifest, seed, reference.init, reference.draw().arguments(), "cuda:0",
             reference.mode, reference.init_by_name, reference.by_name,
         )
-        # The process under the tool has no network, not even one of its own.
-        extra = {**backend.visible_devices(), "NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE": "uds"}
+        extra = {
+            **backend.visible_devices(),
+            # The process under the tool has no network, not even one of its own.
+            "NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE": "uds",
+        }
         backend.release_memory()
         try:
             with alone_on(backend, progress, wait_s):

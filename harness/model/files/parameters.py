@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness.model.errors import InputError
-from harness.model.files.python_source import SourceFault, plainly_assigned
+from harness.model.files.python_source import SourceFault, lines_of, plainly_assigned
 from harness.model.files.yaml_lines import read_yaml
 from harness.model.spelling import listed, nearest
 
@@ -58,7 +58,7 @@ def combinations(allowed: Mapping[str, list[Value]]) -> Iterator[dict[str, Value
 def frozen(source: str, tree: ast.Module, values: Mapping[str, Value]) -> str:
     """`source` with one value for each parameter, on as many lines as before: line numbers keep their meaning."""
     node = _assignment(tree)
-    lines = source.splitlines(keepends=True)
+    lines = lines_of(source)
     first, last = node.lineno - 1, node.end_lineno - 1
     # The columns of a syntax tree count bytes.
     before = lines[first].encode()[: node.col_offset].decode()

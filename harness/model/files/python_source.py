@@ -6,6 +6,7 @@ References and candidates are other people's code; what runs them is the worker,
 from __future__ import annotations
 
 import ast
+import io
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -61,6 +62,11 @@ def parsed(text: str) -> ast.Module:
         raise SourceFault("Python cannot read this: it holds a null character", line) from None
     except (RecursionError, MemoryError):
         raise SourceFault("Python cannot read this: it is nested too deeply", 1) from None
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a Python text with their ends, as syntax trees count them: str.splitlines ends some at a form feed."""
+    return io.StringIO(text, newline="").readlines()
 
 
 def top_level_names(tree: ast.Module) -> ModuleNames:

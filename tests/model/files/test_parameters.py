@@ -61,6 +61,11 @@ def test_on_one_line_what_stands_around_it_stays():
     assert frozen(source, ast.parse(source), {"A": 2}) == "é = 1; PARAMETERS = {'A': [2]}; b = 3\n"
 
 
+def test_what_python_takes_for_no_end_of_a_line_is_none():
+    source = "a = 'x\u2028y\x0c'\x0c\nPARAMETERS = {'A': [1, 2]}\n"
+    assert frozen(source, ast.parse(source), {"A": 2}) == source.replace("[1, 2]", "[2]")
+
+
 def test_1_and_true_are_two_values():
     assert of("PARAMETERS = {'A': [1, True]}") == {"A": [1, True]}
 
