@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
 from harness.attribution.demangling import demangled_names
 from harness.attribution.device_code import device_symbols, strings_of
 from harness.attribution.installed_kernels import installed_folders

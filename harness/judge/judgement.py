@@ -21,6 +21,8 @@ from harness.timing.timings import Timing
 
 Start = Callable[[], Child]  # of a fresh worker process for an entry
 Tell = Callable[[str], None]  # the user, of what is being done
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A candidate or baseline ready to be tried. `manifest` names its built extensions by content key, `refused` are

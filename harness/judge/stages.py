@@ -254,5 +254,5 @@ def _count_kernels(attempt: Attempt) -> int:
             session, attempt.reference, attempt.prepared, held=False, lead_in=False
         )
         return len(timed_windows(session, made)[-1].spans)
-    except (Failed, Unproven):
+    except (Failed, Unproven, RuntimeError):  # no room on the device is a RuntimeError
         return 0

@@ -231,6 +231,7 @@ class Truths:
         if self._is_cut and not inputs.is_slice:
             return self.slicing.joined(call, inputs.tensors(), self.slices)
         return call(inputs.tensors())
+
     def _arguments64(self, inputs: InputSet) -> list[Any]:
         return tree.rebuild(inputs.skeleton, [_in_double(tensor) for tensor in inputs.tensors()])
 

@@ -102,6 +102,7 @@ class Rounds:
         timing.in_worker_fault = self._runner.in_worker.fault
         if (last := self._probe_schedule.last()) is not None:
             self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], last)
+        self._runner.settle()
         timing.probe_results, timing.recorded = dict(self._runner.probe_runner.results), self._runner.probe_runner.recorded
         estimate(timing, settings)
         self._measure_end_to_end()

@@ -71,7 +71,8 @@ class SegmentRunner:
 
     def prepare(self) -> None:
         """Have what probes take besides ready, for segments of that length."""
-        self.probe_runner.prepare(self._reference.draw(), self.counts["A"])
+        if self.probe_runner.possible:
+            self.probe_runner.prepare(self._reference.draw(), self.counts["A"])
 
     def launches_of_baseline(self, segments: int) -> int:
         """How many there are in so many segments that are made as one, with its lead-in."""

@@ -45,7 +45,7 @@ def with_interval(record: Record) -> Row:
 def _interval(record: Record) -> tuple[float, float]:
     """The ends of the interval; the estimate twice where there is none, or one that a logarithm cannot take."""
     lo, hi = record.speedup_lo, record.speedup_hi
-    return (record.speedup, record.speedup) if lo is None or hi is None or lo <= 0 else (lo, hi)
+    return (record.speedup, record.speedup) if lo is None or hi is None or min(lo, hi) <= 0 else (lo, hi)
 
 
 def _side(record: Record, ends: Sequence[float]) -> str:
@@ -54,7 +54,7 @@ def _side(record: Record, ends: Sequence[float]) -> str:
     """
     least, most = math.log(min(*ends, 1.0)), math.log(max(*ends, 1.0))
     lo, hi = _interval(record)
-    if most == least or hi <= 0:  # which no run writes
+    if most == least:
         return "right"
     if math.log(hi / lo) > _WIDE * (most - least):
         return "above"

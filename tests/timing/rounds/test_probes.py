@@ -33,6 +33,8 @@ def test_who_is_no_candidate_is_timed_alike_and_never_probed(rounds_of, kind):
     probed, without = (rounds_of(1000.0, 2000.0, kind=kind, is_probed=is_probed) for is_probed in (True, False))
     assert {entry[0] for entry in probed[1]} > {entry[0] for entry in without[1]}
     assert not {entry[0] for entry in without[1]}.intersection(PROBED) and not without[0].probe_results
+    made = [entry[0] for entry in without[1] if entry[0] in ("A", "verify")]
+    assert made.count("verify") == made.count("A"), "the last of its segments is verified as well"
     assert without[0].log_ratios == probed[0].log_ratios and without[0].end_to_end_us == probed[0].end_to_end_us
 
 
