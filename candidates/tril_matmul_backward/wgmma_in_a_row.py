@@ -1,7 +1,7 @@
 """C = tril(A @ B) and both gradients with wgmma at fp32 accuracy, each product over its own triangle.
 
 Over wgmma_persistent: the loop of tril_matmul/wgmma_in_a_row, in which the tensor cores always have a group of products
-to do, in rows of 16 steps. The two groups of warps run freely then, and take no turns.
+to do, in rows of 8 steps. The two groups of warps run freely then, and take no turns.
 
     C  = A  B            steps: tile column .. tile row
     dA = tril(G) B^T            0 .. the lesser of the two
@@ -25,7 +25,7 @@ constexpr int kStages = 3;
 constexpr int kTile = 128;         // rows of A, columns of B
 constexpr int kDepth = 64;         // of k in an image of a tile
 constexpr int kImageBytes = 32768;
-constexpr int kInARow = 16;      // steps of k between two moments at which the tensor cores have nothing to do
+constexpr int kInARow = 8;       // steps of k between two moments at which the tensor cores have nothing to do
 
 template <int count>
 struct Count { static constexpr int value = count; };
