@@ -101,7 +101,14 @@ class ClusterBuilds:
         self, link: Link, problem: Problem, settings: Settings, device: DeviceIdentity, node: str,
         archs: Sequence[str] = (), ahead: int | None = None, on_ready: Callable[[Hashable], None] = lambda key: None,
     ) -> None:
-        self._build, self._node, self._ahead = _task(link.build), node, ahead
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # Soft: where the device's node is gone, on any.
+        near = {"num_cpus": 1, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
+        # Ray retries without end what ran out of memory; here a build that ends machines meets two of them.
+        task = functools.partial(_task(link.build).options, num_returns=2, max_retries=0)
+        self._anywhere, self._near = task(num_cpus=1, scheduling_strategy="SPREAD"), task(**near)
+        self._ahead = ahead
         # As text: it goes with each of thousands.
         self._asked = json.dumps({
             "problem": packed_problem(problem), "settings": asdict(settings), "device": asdict(device),
@@ -114,7 +121,7 @@ class ClusterBuilds:
         self._coming: dict[Any, Hashable] = {}  # by the reference to the word
         self._looked_s = 0.0
         self.is_paused = False  # what is being built is built, and nothing more begun
-        self._wanted = _task(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
+        self._wanted = _task(toolchain_here).options(**near).remote(device.sm, list(archs))
         if problem.baseline is not None:
             self.add([problem.baseline])
 
@@ -176,9 +183,7 @@ class ClusterBuilds:
 
     def _begin(self, key: Hashable, candidate: Candidate, *, is_near: bool = False) -> None:
         request = json.dumps({"anyhow": is_near, "candidate": packed_candidate(candidate)})
-        where = self._near() if is_near else {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
-        # Ray retries without end what ran out of memory; here a build that ends machines meets two of them.
-        task = self._build.options(num_returns=2, max_retries=0, **where)
+        task = self._near if is_near else self._anywhere
         begun = self._begun[key] = _Begun(candidate, *task.remote(self._asked, request, self._wanted), is_near)
         self._coming[begun.word] = key
 
@@ -198,12 +203,6 @@ class ClusterBuilds:
             return
         self._ready.add(key)
         self._on_ready(key)
-
-    def _near(self) -> dict[str, Any]:
-        """The options of a task on a node of the device's, or where that is gone on any."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        return {"num_cpus": 1, "scheduling_strategy": NodeAffinitySchedulingStrategy(self._node, soft=True)}
 
 
 def _lost(error: Exception) -> Carried:
