@@ -83,9 +83,9 @@ class PretendedReferee:
 SECONDS = (0.4, 1.2)
 
 
-def pretended_build(common: str, request: str, wanted: object) -> tuple[str, str, dict[str, bytes]]:
+def pretended_build(common: str, request: str, wanted: object) -> tuple[str, list]:
     """Stands where `runs.cluster.builds.built` does, and returns as many bytes as an extension has."""
-    return "built", "{}", {"0-kernel.so": os.urandom(BUILT_BYTES)}
+    return "built", ["{}", {"0-kernel.so": os.urandom(BUILT_BYTES)}]
 
 
 def jobs(count: int) -> Iterator:

@@ -80,9 +80,9 @@ class FakeActor:
         self._said.put(["gone", "ended"])  # whoever still hears need not wait
 
 
-def fake_build(common: str, request: str, wanted: object) -> tuple[str, str, dict[str, bytes]]:
+def fake_build(common: str, request: str, wanted: object) -> tuple[str, list]:
     """Stands where `runs.cluster.builds.built` does: nothing is compiled."""
-    return "built", "{}", {}
+    return "built", ["{}", {}]
 
 
 def fake_toolchain(capability: str | None, archs: object) -> dict:

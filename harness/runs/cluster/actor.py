@@ -14,7 +14,6 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,11 +67,10 @@ class RefereeActor:
                 return messages
             until = time.monotonic() + _LINGER_S
 
-    def send(self, text: str, *builds: Carried | str | dict) -> None:
-        """Tell the judge what `text` says; `builds` are the texts and files of those that it counts, one after the other."""
-        pairs: Sequence[Carried] = list(zip(builds[::2], builds[1::2]))
+    def send(self, text: str, *builds: Carried) -> None:
+        """Tell the judge what `text` says; `builds` are those that it counts, one after the other."""
         try:
-            self._referee.pipe.send(self._unpacker.said(text, pairs))
+            self._referee.pipe.send(self._unpacker.said(text, builds))
         except (HarnessError, OSError) as error:  # what is wrong with a job costs that job, and not the device
             job = json.loads(text).get("number")
             self._said.put(("failed", 1, str(error)) if job is None else ("answer", job, None, (1, str(error)), None))

@@ -22,7 +22,7 @@ from harness.model.candidate import Candidate
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status, Verdict
-from harness.runs.cluster.parcel import Shelf, packed_build, packed_candidate, packed_problem, settings_of
+from harness.runs.cluster.parcel import Carried, Shelf, packed_build, packed_candidate, packed_problem, settings_of
 
 if TYPE_CHECKING:
     from harness.runs.cluster.link import Link
@@ -34,12 +34,11 @@ _FOR_ITS_HOST = "march=native"
 _POLL_S = 0.02
 
 
-def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, str, dict[str, bytes]]:
+def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, Carried]:
     """Build what `request` says, and `common` of all of a problem, on the node that this runs on, in its sandbox and with
     its cache.
 
-    Returns a word ("built", or "unlike" where this node's compilers are not those that are `wanted`), the build as JSON,
-    and its files by their names.
+    Returns a word ("built", or "unlike" where this node's compilers are not those that are `wanted`), and the build.
     """
     from harness.build.cache import Cache
     from harness.judge.build_pool import queue_for, toolchain_for
@@ -50,7 +49,7 @@ def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, st
     here = toolchain_here(device.sm, asked["archs"])
     of_host = _FOR_ITS_HOST in asked["candidate"]["source"]
     if not asked["anyhow"] and any(here[name] != value for name, value in wanted.items() if of_host or name != "host"):
-        return "unlike", "", {}
+        return "unlike", []
     with tempfile.TemporaryDirectory(prefix="kernel-referee-build-") as folder:
         shelf = Shelf(Path(folder))
         problem, candidate = shelf.problem(asked["problem"]), shelf.candidate(asked["candidate"])
@@ -60,7 +59,7 @@ def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, st
         )
         with queue:
             values, files = packed_build(queue.result(candidate))
-    return "built", json.dumps(values), files
+    return "built", [json.dumps(values), files]
 
 
 def toolchain_here(capability: str | None, archs: Sequence[str]) -> dict[str, Any]:
@@ -82,12 +81,11 @@ def _task(function: Callable[..., Any]) -> Any:
 
 @dataclass
 class _Begun:
-    """A build that was begun: references to its word, its text and its files."""
+    """A build that was begun: references to its word, and to its text and files."""
 
     candidate: Candidate
     word: Any
-    values: Any
-    files: Any
+    build: Any
     is_near: bool = False  # on a node of the device's, whatever its compilers are
 
 
@@ -103,7 +101,14 @@ class ClusterBuilds:
         self, link: Link, problem: Problem, settings: Settings, device: DeviceIdentity, node: str,
         archs: Sequence[str] = (), ahead: int | None = None, on_ready: Callable[[Hashable], None] = lambda key: None,
     ) -> None:
-        self._build, self._node, self._ahead = _task(link.build), node, ahead
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # Soft: where the device's node is gone, on any.
+        near = {"num_cpus": 1, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
+        # Ray retries without end what ran out of memory; here a build that ends machines meets two of them.
+        task = functools.partial(_task(link.build).options, num_returns=2, max_retries=0)
+        self._anywhere, self._near = task(num_cpus=1, scheduling_strategy="SPREAD"), task(**near)
+        self._ahead = ahead
         # As text: it goes with each of thousands.
         self._asked = json.dumps({
             "problem": packed_problem(problem), "settings": asdict(settings), "device": asdict(device),
@@ -116,7 +121,7 @@ class ClusterBuilds:
         self._coming: dict[Any, Hashable] = {}  # by the reference to the word
         self._looked_s = 0.0
         self.is_paused = False  # what is being built is built, and nothing more begun
-        self._wanted = _task(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
+        self._wanted = _task(toolchain_here).options(**near).remote(device.sm, list(archs))
         if problem.baseline is not None:
             self.add([problem.baseline])
 
@@ -152,10 +157,9 @@ class ClusterBuilds:
         self.look()
         return key in self._ready
 
-    def result(self, key: Hashable) -> tuple[Any, Any]:
-        """Return the text and the files of a build that is ready, or the references to them."""
-        begun = self._begun[key]
-        return begun.values, begun.files
+    def result(self, key: Hashable) -> Any:
+        """Return the text and the files of a build that is ready, or the reference to them."""
+        return self._begun[key].build
 
     def close(self) -> None:
         """Give up all that is not built yet."""
@@ -179,9 +183,7 @@ class ClusterBuilds:
 
     def _begin(self, key: Hashable, candidate: Candidate, *, is_near: bool = False) -> None:
         request = json.dumps({"anyhow": is_near, "candidate": packed_candidate(candidate)})
-        where = self._near() if is_near else {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
-        # Ray retries without end what ran out of memory; here a build that ends machines meets two of them.
-        task = self._build.options(num_returns=3, max_retries=0, **where)
+        task = self._near if is_near else self._anywhere
         begun = self._begun[key] = _Begun(candidate, *task.remote(self._asked, request, self._wanted), is_near)
         self._coming[begun.word] = key
 
@@ -195,22 +197,16 @@ class ClusterBuilds:
         except ray.exceptions.RayError as error:  # that node is gone, or lacks this software
             is_built = begun.is_near
             if is_built:
-                self._begun[key] = replace(begun, values=_lost(error), files={})
+                self._begun[key] = replace(begun, build=_lost(error))
         if not is_built:
             self._begin(key, begun.candidate, is_near=True)
             return
         self._ready.add(key)
         self._on_ready(key)
 
-    def _near(self) -> dict[str, Any]:
-        """The options of a task on a node of the device's, or where that is gone on any."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        return {"num_cpus": 1, "scheduling_strategy": NodeAffinitySchedulingStrategy(self._node, soft=True)}
-
-
-def _lost(error: Exception) -> str:
-    """The text of a build whose task ended without one: no fault of the candidate's is shown by that."""
+def _lost(error: Exception) -> Carried:
+    """A build whose task ended without one: no fault of the candidate's is shown by that."""
     words = " ".join(str(error).split())[:200]
     reason = f"its build was lost with the process or machine that made it ({type(error).__name__}: {words}); run it again"
-    return json.dumps(packed_build(Build(Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, reason)))[0])
+    return [json.dumps(packed_build(Build(Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, reason)))[0]), {}]

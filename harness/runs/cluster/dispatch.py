@@ -243,7 +243,7 @@ class Dispatcher:
         warm.move_to_end(asked.key)
         while len(warm) > _WARM:
             warm.popitem(last=False)
-        built: list[tuple[Any, Any]] = []
+        built: list[Any] = []
         builds = None if model.device.kind == "cpu" else self._builds(model, asked)
         if builds is not None:
             keys = [] if asked.candidate.fault is not None else [job.entry]

@@ -13,6 +13,7 @@ from typing import Any
 from harness.model.errors import NothingToRun
 from harness.runs.cluster.actor import RefereeActor
 from harness.runs.cluster.builds import built
+from harness.runs.cluster.parcel import Carried
 
 _REACH_S = 10.0
 _TOKEN_HINT = "something does, so it may want a token: bring its ~/.ray/auth_token here, and set RAY_AUTH_MODE=token"
@@ -45,7 +46,7 @@ class Link:
     kind: str = "cuda"
     model: str | None = None
     actor: type = RefereeActor
-    build: Callable[..., tuple[str, str, dict[str, bytes]]] = built
+    build: Callable[..., tuple[str, Carried]] = built
 
     def seats(self) -> list[Seat]:
         """Return the devices of the nodes that are alive now."""

@@ -218,8 +218,8 @@ def _digest(values: Any) -> str:
     return _sha256(json.dumps(values, sort_keys=True).encode("utf-8", "surrogatepass"))[:16]
 
 
-# One build as it came: the text of its plain values, and its files by their names.
-Carried = tuple[str, Mapping[str, bytes]]
+# One build as it came: the text of its plain values, and its files by their names. A list, since Ray pickles a tuple.
+Carried = list[Any]
 
 
 def text_of(message: Any) -> tuple[str, list[Any]]:

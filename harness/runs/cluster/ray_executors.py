@@ -148,12 +148,11 @@ class RayExecutors:
         text, builds = text_of(message)
         self.send_text(number, text, builds)
 
-    def send_text(self, number: int, text: str, builds: Sequence[tuple[Any, Any]]) -> None:
-        """Say `text`, with the texts and files of `builds`."""
+    def send_text(self, number: int, text: str, builds: Sequence[Any]) -> None:
+        """Say `text`, with `builds`, each with its text and files or as the reference to them."""
         place = self._places.get(number)
         if place is not None:
-            flat = [each for build in builds for each in build]
-            call = place.actor.send.options(concurrency_group="told").remote(text, *flat)
+            call = place.actor.send.options(concurrency_group="told").remote(text, *builds)
             self._sent[call] = number
 
     def interrupt(self, number: int) -> None:

@@ -36,14 +36,14 @@ def quick_toolchain(capability, archs):
 def unlike_at_first(common, request, wanted):
     """As a node whose compilers are others, until it is asked as the device's own."""
     assert "torch" in wanted
-    return ("built", '{"of": "its own node"}', {}) if json.loads(request)["anyhow"] else ("unlike", "", {})
+    return ("built", ['{"of": "its own node"}', {}]) if json.loads(request)["anyhow"] else ("unlike", [])
 
 
 def failing_at_first(common, request, wanted):
     """As a node without this software, and then as the device's own."""
     if not json.loads(request)["anyhow"]:
         raise ModuleNotFoundError("harness")
-    return "built", '{"of": "its own node"}', {}
+    return "built", ['{"of": "its own node"}', {}]
 
 
 def dying(common, request, wanted):
@@ -51,7 +51,7 @@ def dying(common, request, wanted):
 
 
 def quick(common, request, wanted):
-    return "built", json.loads(request)["candidate"]["name"], {}
+    return "built", [json.loads(request)["candidate"]["name"], {}]
 
 
 def builds_with(build, request_for, nodes, **options):
@@ -83,7 +83,7 @@ def test_what_other_compilers_would_build_or_none_the_device_s_own_node_does(nod
     import ray
 
     builds, candidates = builds_with(build, request_for, nodes)
-    assert ray.get(wait_for(builds, candidates[0])[0]) == '{"of": "its own node"}'
+    assert ray.get(wait_for(builds, candidates[0])) == ['{"of": "its own node"}', {}]
 
 
 def test_a_build_whose_process_ends_is_the_machine_s_fault_in_words(nodes, request_for):
