@@ -47,8 +47,10 @@ class PretendedReferee:
         """As the actor's."""
         return json.dumps({"version": "", "hash": self._hash, "pid": os.getpid()})
 
-    def hear(self, timeout_s: float) -> list[str]:
+    def hear(self, timeout_s: float, text: str | None = None, *builds: object) -> list[str]:
         """As the actor's."""
+        if text is not None:
+            self.send(text, *builds)
         try:
             return [self._said.get(timeout=timeout_s)]
         except queue.Empty:

@@ -28,7 +28,9 @@ class FakeActor:
     def open(self) -> str:
         return json.dumps({"version": "", "hash": self.HASH, "pid": os.getpid()})
 
-    def hear(self, timeout_s: float) -> list[str]:
+    def hear(self, timeout_s: float, text: str | None = None, *builds: object) -> list[str]:
+        if text is not None:
+            self.send(text, *builds)
         try:
             said = [self._said.get(timeout=timeout_s)]
             while not self._said.empty():

@@ -73,7 +73,7 @@ class FakeExecutors:
     def send(self, number: int, said: Any) -> None:
         """It opens its device."""
 
-    def send_text(self, number: int, text: str, builds: Sequence[Any]) -> None:
+    def ask(self, number: int, text: str, builds: Sequence[Any]) -> None:
         job = json.loads(text)
         self.jobs.append((number, job["candidate"]["name"]))
         said = self._judge(number, job)

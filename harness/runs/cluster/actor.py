@@ -53,8 +53,10 @@ class RefereeActor:
         """Return what is here, as JSON: which version of this software, and which process."""
         return json.dumps({"version": __version__, "hash": harness_hash(), "pid": self._referee.pid})
 
-    def hear(self, timeout_s: float) -> list[str]:
-        """Return what the judge has said since, each as JSON; wait for it up to `timeout_s`."""
+    def hear(self, timeout_s: float, text: str | None = None, *builds: Carried) -> list[str]:
+        """Return what the judge has said since, each as JSON; wait for it up to `timeout_s`. Before it, `send` what there is."""
+        if text is not None:
+            self.send(text, *builds)
         messages: list[str] = []
         until = time.monotonic() + timeout_s
         while True:

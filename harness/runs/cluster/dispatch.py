@@ -253,7 +253,7 @@ class Dispatcher:
             "candidate": packed_candidate(asked.candidate), "check_only": asked.check_only, "budget_s": asked.budget_s,
             "built": builds is not None, "quiet": builds is None or builds.is_idle,
         })
-        self._places.send_text(place, f"{self._shared(asked)[:-1]}, {own[1:]}", built)
+        self._places.ask(place, f"{self._shared(asked)[:-1]}, {own[1:]}", built)
 
     def _shared(self, asked: Asked) -> str:
         """The problem and the settings of a job as JSON, which many jobs share."""

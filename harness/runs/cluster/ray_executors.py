@@ -39,8 +39,8 @@ _MOST_LOST = 3  # judges in a row that are lost on a device before it is left al
 
 @dataclass
 class _Place:
-    """A seat with its actor; `heard` is the call that waits for its next words, or for its opening. `is_again` where a judge
-    was lost there, `since_s` when it was placed.
+    """A seat with its actor; `heard` is the call that waits for its next words, or for its opening, and None until the next
+    is made. `is_again` where a judge was lost there, `since_s` when it was placed.
     """
 
     seat: Seat
@@ -73,6 +73,7 @@ class RayExecutors:
         self._names: dict[int, dict[str, Any]] = {}  # of the files that records speak of, as they are called here
         self._said: deque[tuple[int, tuple[Any, ...]]] = deque()
         self._sent: dict[Any, int] = {}
+        self._unheard: set[int] = set()  # places that are to be listened to again
         self._waits_since_s, self._looked_s = time.monotonic(), -math.inf
         self._heard_s = 0.0
         self._has_opened = self._has_told = self._has_given_up = False
@@ -126,6 +127,9 @@ class RayExecutors:
 
         if time.monotonic() - self._looked_s > _POLL_S:
             self._look()
+        for number in self._unheard & self._places.keys():
+            self._places[number].heard = self._listen(number)
+        self._unheard.clear()
         # What comes within a moment is heard together: looking costs as much for one as for many.
         time.sleep(max(0.0, self._heard_s + _BREATH_S - time.monotonic()))
         calls = {place.heard: number for number, place in self._places.items() if place.heard is not None} | self._sent
@@ -145,11 +149,20 @@ class RayExecutors:
     def send(self, number: int, message: Any) -> None:
         if isinstance(message, (Assignment, Delivery)):
             self._note_names(number, message)
-        text, builds = text_of(message)
-        self.send_text(number, text, builds)
+        self._tell(number, *text_of(message))
 
-    def send_text(self, number: int, text: str, builds: Sequence[Any]) -> None:
-        """Say `text`, with `builds`, each with its text and files or as the reference to them."""
+    def ask(self, number: int, text: str, builds: Sequence[Any]) -> None:
+        """Say `text`, a whole job, with `builds`, each with its text and files or as the reference to them. One call does it
+        and waits for the answer, where nobody listens yet: for a driver of thousands a call is what costs most.
+        """
+        if number in self._unheard and number in self._places:
+            self._unheard.discard(number)
+            call = self._places[number].heard = self._listen(number, text, *builds)
+            self._sent[call] = number
+        else:
+            self._tell(number, text, builds)
+
+    def _tell(self, number: int, text: str, builds: Sequence[Any]) -> None:
         place = self._places.get(number)
         if place is not None:
             call = place.actor.send.options(concurrency_group="told").remote(text, *builds)
@@ -221,12 +234,14 @@ class RayExecutors:
             reply = ray.get(call)
         except ray.exceptions.RayError as error:
             if place is not None and was_sent and not isinstance(error, ray.exceptions.RayActorError):
+                if place.heard is call:
+                    self._unheard.add(number)
                 words = " ".join(str(error).split())[:200]
                 self._said.append((number, ("unsent", f"a build was lost with its node ({type(error).__name__}: {words})")))
             elif place is not None:
                 self._lost(number, place, error)
             return
-        if was_sent or place is None:
+        if place is None or place.heard is not call:
             return
         if not place.is_open:
             self._opened(number, place, json.loads(reply))
@@ -238,7 +253,7 @@ class RayExecutors:
             elif words[0] == "failed":  # in words, which a second judge would say again
                 self._lost_at[place.seat] = _MOST_LOST
             self._said.append((number, words))
-        self._listen(place)
+        self._unheard.add(number)
 
     def _opened(self, number: int, place: _Place, here: dict[str, Any]) -> None:
         if here["hash"] != harness_hash():
@@ -251,10 +266,11 @@ class RayExecutors:
         place.is_open = self._has_opened = True
         self._has_given_up = False
         self._said.append((number, ("here",)))
-        self._listen(place)
+        self._unheard.add(number)
 
-    def _listen(self, place: _Place) -> None:
-        place.heard = place.actor.hear.options(concurrency_group="said").remote(_HEAR_S)
+    def _listen(self, number: int, *said: Any) -> Any:
+        """The call that waits for a place's next words, once it has `said` these."""
+        return self._places[number].actor.hear.options(concurrency_group="said").remote(_HEAR_S, *said)
 
     def _lost(self, number: int, place: _Place, error: Exception) -> None:
         """An actor is gone, or could not be placed. What it had said before is heard before that."""

@@ -16,7 +16,7 @@ from listening import Listening
 
 from harness.model.candidate import read_candidate
 from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
-from harness.runs.cluster import builds, ray_executors, run
+from harness.runs.cluster import builds, dispatch, ray_executors, run
 from harness.runs.cluster.link import Link, Seat, connected
 from harness.runs.cluster.referees import Job, Referees
 
@@ -116,6 +116,26 @@ def test_what_was_built_on_a_node_that_is_gone_is_built_again(nodes, run_of, mon
     rows = rows_of(result)
     assert taken and {row.status.value for row in rows.values()} == {"ok"}
     assert "a build was lost" in rows["victim"].warnings
+
+
+def test_a_job_whose_build_is_gone_with_its_node_comes_again(nodes, monkeypatch):
+    import ray
+
+    taken = []
+
+    class Losing(builds.ClusterBuilds):
+        def result(self, key):
+            if taken:
+                return super().result(key)
+            taken.append(key)
+            return ray.remote(max_retries=0)(lambda: os._exit(1)).remote()
+
+    monkeypatch.setattr(dispatch, "ClusterBuilds", Losing)
+    with Referees(link=link_to("H100")) as judges:
+        answers = judges.map(Job("tril_matmul", f"{SOURCE}# {number}", config="quick") for number in range(3))
+        found = [answer.record for _, answer in answers]
+    assert taken and [record.status.value for record in found] == ["ok"] * 3
+    assert sum("a build was lost" in (record.warnings or "") for record in found) == 1
 
 
 def test_referees_open_a_device_again_whose_judge_was_lost(nodes, tmp_path):
