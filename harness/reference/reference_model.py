@@ -40,6 +40,7 @@ from harness.reference.reference_checks import (
     seconds_of,
 )
 from harness.reference.slices import Slicing, find_slicing
+from harness.reference.spreads import with_arithmetic
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
 # A truth that takes so long, and that many times as long as eager's outputs, is made of some timed launches alone: as many as
@@ -236,6 +237,7 @@ class Reference:
             made = self.eager(self.draw(family))
         except Exception:  # a reference may refuse what is no longer one by a thousandth
             return ()
+        given, made = [[with_arithmetic(each) for each in outputs] for outputs in (given, made)]
         sound = [bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all())]
         return (family,) if all(sound) else ()
 
