@@ -115,6 +115,11 @@ def outputs_of(model: torch.nn.Module, inputs: InputSet, state: Mapping[str, tor
 def _refuse_form(
     tensors: Sequence[torch.Tensor], inputs: InputSet, state: Mapping[str, torch.Tensor], path: Path
 ) -> None:
+    if not tensors:
+        raise InputError(
+            "Model of the reference returns no tensor, and plain values alone have no accuracy rule", path,
+            hint="Return a tensor, as before .item() or .tolist()",
+        )
     kind = next(filter(None, map(without_strides, tensors)), None)
     if kind is not None:
         raise InputError(
