@@ -69,7 +69,7 @@ def small_references(known: Sequence[Reference], available_bytes: int) -> list[R
 def _has_small_inputs(problem: Problem, sizes: Mapping[str, int]) -> bool:
     """Whether the floating-point inputs alone leave it small; nothing is drawn for that."""
     module = load_module(problem, sizes)
-    inputs = foreseen(lambda: [module.get_inputs()], lambda arguments: [])
+    inputs = foreseen(lambda: [module.get_inputs()], torch.nn.Module, lambda model, arguments: [])
     be_strict()  # the file may have set it anew
     return inputs is not None and inputs.wide_inputs_bytes / 8 <= MOST_ELEMENTS
 

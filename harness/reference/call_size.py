@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +17,23 @@ _META = torch.device("meta")
 
 @dataclass(frozen=True)
 class Foreseen:
-    """Bytes of the inputs, of the outputs (0 where the model cannot be run without memory), and of the inputs in float64."""
+    """Bytes of the inputs, of the outputs (0 where the model cannot be run without memory), of the inputs in float64, and of
+    the model's parameters and buffers (0 where it cannot be made without memory).
+    """
 
     inputs_bytes: int
     outputs_bytes: int
     wide_inputs_bytes: int
+    state_bytes: int
 
 
-def foreseen(arguments_of: Callable[[], list[Any]], call: Callable[[list[Any]], Any]) -> Foreseen | None:
-    """What one `call` with what `arguments_of()` draws takes; None where inputs are made of what must be computed."""
+def foreseen(
+    arguments_of: Callable[[], list[Any]], make_model: Callable[[], torch.nn.Module],
+    call: Callable[[torch.nn.Module, list[Any]], Any],
+) -> Foreseen | None:
+    """What one `call` of the model with what `arguments_of()` draws takes; None where inputs are made of what must be
+    computed.
+    """
     try:
         with _META, torch.no_grad():
             arguments = arguments_of()
@@ -32,13 +41,10 @@ def foreseen(arguments_of: Callable[[], list[Any]], call: Callable[[list[Any]], 
     except Exception:  # whatever a reference does that this device cannot: it is looked at when it is drawn
         return None
     floating = sum(tensor.numel() for tensor in tensors if tensor.is_floating_point())
-    return Foreseen(region_bytes(plan(tensors)), _output_bytes(call, arguments), 8 * floating)
-
-
-def _output_bytes(call: Callable[[list[Any]], Any], arguments: list[Any]) -> int:
-    try:
-        with _META, torch.no_grad():
-            _, outputs = tree.flatten(call(arguments))
-    except Exception:
-        return 0
-    return region_bytes(plan(outputs))
+    outputs_bytes = state_bytes = 0
+    with suppress(Exception), _META, torch.no_grad():
+        model = make_model()
+        state_bytes = sum(tensor.numel() * tensor.itemsize for tensor in model.state_dict().values())
+        _, outputs = tree.flatten(call(model, arguments))
+        outputs_bytes = region_bytes(plan(outputs))
+    return Foreseen(region_bytes(plan(tensors)), outputs_bytes, 8 * floating, state_bytes)

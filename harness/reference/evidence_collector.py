@@ -18,6 +18,7 @@ from harness.reference.evidence import (
     MOST_ELEMENTS, PICTURE_COLUMNS, PICTURE_ROWS, RAMP, Evidence, Mistakes, Recipe, Spread, WrongElement, jsonable,
 )
 from harness.reference.inputs.sets import InputSet
+from harness.reference.spreads import with_arithmetic
 
 if TYPE_CHECKING:
     from harness.reference.expected import Truth
@@ -70,7 +71,8 @@ def _worst(truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds, only: 
         for number, (got, expected, scale) in enumerate(zip(outputs, truth.outputs, truth.scales)):
             if only not in (None, number):
                 continue
-            if got.numel() == 0 or (truth.eager and torch.equal(got, truth.eager[number])):
+            is_eagers = truth.eager and torch.equal(with_arithmetic(got), with_arithmetic(truth.eager[number]))
+            if got.numel() == 0 or is_eagers:
                 continue
             wrong, largest = errors_over(got, expected, scale, limit_u)
             if largest > max(limit_u, worst):

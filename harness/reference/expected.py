@@ -26,7 +26,7 @@ from harness.reference.inputs.sets import InputSet, Inputs, slice_of
 from harness.reference.perturbed_sums import spread_of_sums
 from harness.reference.reduction_length import WatchedRun
 from harness.reference.slices import ROWS, Slicing
-from harness.reference.spreads import row_dimensions
+from harness.reference.spreads import row_dimensions, with_arithmetic
 
 # Whose smallest element PyTorch finds in one reading.
 _WITH_LEAST = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
@@ -303,7 +303,7 @@ def _row_max(output: torch.Tensor) -> torch.Tensor:
     An element that is its own scale would be judged by its distance to zero: sums that happen to cancel have no
     small relative error in any order of summation.
     """
-    dims = row_dimensions(output.shape)
+    output, dims = with_arithmetic(output), row_dimensions(output.shape)
     if not dims or output.numel() == 0:
         return _finite_magnitude(output)
     if output.numel() * output.itemsize > _COPIED_BYTES:  # the answer that is waited for costs less than copies would

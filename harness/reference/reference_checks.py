@@ -21,7 +21,7 @@ from harness.protocol import tree
 from harness.protocol.layout import TensorSpec, without_strides
 from harness.reference.accuracy.bounds import error_unit, fp32_bounds
 from harness.reference.inputs.sets import InputSet
-from harness.reference.spreads import evenly_spaced, in_rows, row_scale, without_small
+from harness.reference.spreads import evenly_spaced, in_rows, row_scale, with_arithmetic, without_small
 
 # Draws whose outputs are all the same before a problem is said to have one output; two of a yes or a no are so by chance.
 _SAME_DRAWS = 8
@@ -115,6 +115,11 @@ def outputs_of(model: torch.nn.Module, inputs: InputSet, state: Mapping[str, tor
 def _refuse_form(
     tensors: Sequence[torch.Tensor], inputs: InputSet, state: Mapping[str, torch.Tensor], path: Path
 ) -> None:
+    if not tensors:
+        raise InputError(
+            "Model of the reference returns no tensor, and plain values alone have no accuracy rule", path,
+            hint="Return a tensor, as before .item() or .tolist()",
+        )
     kind = next(filter(None, map(without_strides, tensors)), None)
     if kind is not None:
         raise InputError(
@@ -238,7 +243,9 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _distances(first: Sequence[torch.Tensor], other: Sequence[torch.Tensor], unit: float | None = None) -> list[float]:
-    return [0.0 if torch.equal(*pair) else distance_u(*map(in_rows, pair), unit) for pair in zip(first, other)]
+    return [
+        0.0 if torch.equal(*map(with_arithmetic, pair)) else distance_u(*map(in_rows, pair), unit) for pair in zip(first, other)
+    ]
 
 
 def distance_u(first: torch.Tensor, other: torch.Tensor, unit: float | None = None, *, least: float = 0.0) -> float:

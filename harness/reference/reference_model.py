@@ -40,6 +40,7 @@ from harness.reference.reference_checks import (
     seconds_of,
 )
 from harness.reference.slices import Slicing, find_slicing
+from harness.reference.spreads import with_arithmetic
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
 # A truth that takes so long, and that many times as long as eager's outputs, is made of some timed launches alone: as many as
@@ -62,8 +63,7 @@ class Reference:
         self.problem, self.sizes, self.device, self.seed = problem, dict(sizes), device, seed
         self.mode = problem.mode
         self.notes: list[ProblemNote] = []  # what is told of the problem, once for all rows
-        self._construct()
-        self._refuse_what_has_no_room(available_bytes)
+        self._construct(available_bytes)
         self.families = families_for(problem.accuracy.contracted, with_gradients=self.mode == passes.FORWARD_BACKWARD)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
@@ -110,7 +110,7 @@ class Reference:
         ):
             self.notes.append(ProblemNote.SAME_OUTPUT)
 
-    def _construct(self) -> None:
+    def _construct(self, available_bytes: int) -> None:
         """Run the file and make its model, under strict settings whatever it sets. Raises InputError."""
         path, device = self.problem.reference_path, self.device
         be_strict()
@@ -123,11 +123,12 @@ class Reference:
             kind = next(filter(None, map(without_strides, tree.flatten(self.init)[1])), None)
             if kind is not None:
                 raise TypeError(f"a {kind} tensor cannot cross to the candidate's process")
+            self._refuse_what_has_no_room(available_bytes)
             torch.manual_seed(self.seed)
             with parallel_draws.entered():
                 model = called(self.module.Model, _on_device(self.init, device), self.init_by_name)
             model = model.to(device)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, NoRoom):
             raise
         except Exception as error:
             raise InputError(
@@ -236,6 +237,7 @@ class Reference:
             made = self.eager(self.draw(family))
         except Exception:  # a reference may refuse what is no longer one by a thousandth
             return ()
+        given, made = [[with_arithmetic(each) for each in outputs] for outputs in (given, made)]
         sound = [bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all())]
         return (family,) if all(sound) else ()
 
@@ -320,27 +322,33 @@ class Reference:
         return None if formula is None else formula.evaluate(self.sizes)
 
     def _refuse_what_has_no_room(self, available_bytes: int) -> None:
-        """Raise NoRoom, on a CPU, for a call so large that drawing it would have the system end this process."""
+        """Raise NoRoom, on a CPU, for a model or a call so large that making it would have the system end this process."""
         if not limits_of(self.device.type).is_host:  # elsewhere an allocation fails, and nothing else
             return
         module = load_module(self.problem, self.sizes)  # one of its own: what it keeps of this is of no use to the other
+        by_name = False
+
+        def drawn() -> list[Any]:
+            nonlocal by_name
+            arguments, by_name = arguments_of(module.Model.forward.__get__(self), module.get_inputs())  # of no model yet
+            return arguments
+
         call = foreseen(
-            lambda: self._arguments_of(module.get_inputs()),
-            lambda arguments: passes.as_called(
-                called(module.Model, self.init, self.init_by_name), passes.FORWARD, by_name=self.by_name
-            )(*arguments),
+            drawn, lambda: called(module.Model, self.init, self.init_by_name),
+            lambda model, arguments: passes.as_called(model, passes.FORWARD, by_name=by_name)(*arguments),
         )
         be_strict()  # the file may have set it anew
         if call is None:
             return
         needed_bytes = smallest_plan(
-            CallSizes(call.inputs_bytes, call.outputs_bytes, 0, call.outputs_bytes, call.wide_inputs_bytes)
+            CallSizes(call.inputs_bytes, call.outputs_bytes, call.state_bytes, call.outputs_bytes, call.wide_inputs_bytes)
         ).needed_bytes
         if needed_bytes > available_bytes:
             raise NoRoom(
-                f"{self.problem.name}: one call has {call.inputs_bytes / 1e9:.1f} GB of inputs and "
-                f"{call.outputs_bytes / 1e9:.1f} GB of outputs, and judging it takes {needed_bytes / 1e9:.1f} GB at least, of "
-                f"{available_bytes / 1e9:.1f} GB that are free. Run it at smaller sizes with --sizes, or on another device"
+                f"{self.problem.name}: one call has {call.inputs_bytes / 1e9:.1f} GB of inputs, {call.outputs_bytes / 1e9:.1f} GB "
+                f"of outputs and {call.state_bytes / 1e9:.1f} GB of parameters and buffers, and judging it takes "
+                f"{needed_bytes / 1e9:.1f} GB at least, of {available_bytes / 1e9:.1f} GB that are free. Run it at smaller sizes "
+                "with --sizes, or on another device"
             )
 
     def _call_sizes(self, eager_bytes: int) -> CallSizes:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.reference.spreads import with_arithmetic
+
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
 # Libraries choose another algorithm for another batch, whose sums run in another order: a few dozen u of the largest value.
@@ -124,6 +126,7 @@ def largest_apart(one: torch.Tensor, other: torch.Tensor) -> float:
     """
     if not other.is_floating_point():
         return 0.0 if torch.equal(one, other) else float("inf")
+    one, other = with_arithmetic(one), with_arithmetic(other)
     apart, largest = other.new_zeros(()), other.new_zeros(())
     for ours, theirs in zip(one.flatten().split(_COMPARED_AT_ONCE), other.flatten().split(_COMPARED_AT_ONCE)):
         same = (ours == theirs) | (ours.isnan() & theirs.isnan())

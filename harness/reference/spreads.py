@@ -18,9 +18,14 @@ _SMALLEST = 1 / 8
 _SAMPLED = 1 << 24
 
 
+def with_arithmetic(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`, or its numbers in fp32 where it has eight-bit floats: PyTorch neither adds nor orders nor compares those."""
+    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
+
+
 def row_scale(tensor: torch.Tensor) -> torch.Tensor:
     """The largest finite magnitude of each row of `tensor`, of a shape that broadcasts to it."""
-    magnitude = torch.nan_to_num(tensor.detach().abs(), nan=0.0, posinf=0.0)
+    magnitude = torch.nan_to_num(with_arithmetic(tensor.detach()).abs(), nan=0.0, posinf=0.0)
     dims = row_dimensions(tensor.shape)
     return magnitude.amax(dim=dims, keepdim=True) if dims and tensor.numel() else magnitude
 

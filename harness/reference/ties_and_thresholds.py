@@ -7,7 +7,7 @@ numbers the index points at, or by the reference itself with its thresholds move
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,21 +29,31 @@ _OWN_U = 4.0 * 2.0**-24
 # At a threshold there are few: a share of all elements, and a handful of a small output.
 _SHARE, _HANDFUL = 1 / 256, 4
 
+_INDICES = (torch.int64, torch.int32)
 _JUMPS = (
-    "round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "floor_divide", "bucketize",
+    "round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "floor_divide", "__floordiv__", "bucketize", "hardshrink",
     "gt", "lt", "ge", "le", "greater", "less", "greater_equal", "less_equal", "__gt__", "__lt__", "__ge__", "__le__",
 )
-# Functions whose result is an index, or values and an index, along a dimension.
-_CHOICES = ("argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "median")
+# Casts to whole numbers cut what is behind the point; these say by name to which.
+_CASTS, _CASTS_BY_NAME = ("to", "type", "type_as"), ("char", "byte", "short", "int", "long")
+# Functions whose result is an index, or values and an index, along a dimension; of some an index for each place in a line,
+# of no later one.
+_CUMULATIVE = ("cummax", "cummin")
+_CHOICES = ("argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "median", *_CUMULATIVE)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that chooses or jumps: what it was given first, along which dimension (None: of all), and its index."""
+    """A call that chooses or jumps: what it was given first, along which dimension (None: of all), and its index.
+
+    `is_cast` says that it cuts numbers to whole ones, `is_cumulative` that it chooses for each place of a line.
+    """
 
     given: torch.Tensor
     dim: int | None
     index: torch.Tensor | None
+    is_cast: bool = False
+    is_cumulative: bool = False
 
 
 class _Watched(TorchFunctionMode):
@@ -57,13 +67,17 @@ class _Watched(TorchFunctionMode):
     def __torch_function__(self, function, types_, arguments=(), named=None):
         named = named or {}
         name = getattr(function, "__name__", "")
-        if name not in self._names or not arguments or not isinstance(arguments[0], torch.Tensor):
+        if not arguments or not isinstance(arguments[0], torch.Tensor):
             return function(*arguments, **named)
         given = arguments[0]
+        is_cast = self._names is _JUMPS and _is_cast_to_whole(name, given, arguments[1:], named)
+        if name not in self._names and not is_cast:
+            return function(*arguments, **named)
         if self._moves and given.is_floating_point():
             arguments = (given + self._moves[len(self.calls)], *arguments[1:])
         made = function(*arguments, **named)
-        self.calls.append(_Call(given, _dimension_of(name, arguments, named), _index_in(name, made)))
+        index = None if is_cast else _index_in(name, made)
+        self.calls.append(_Call(given, _dimension_of(name, arguments, named), index, is_cast, name in _CUMULATIVE))
         return made
 
 
@@ -74,7 +88,7 @@ def excused(
     expected, scale = truth.outputs[number], truth.scales[number]
     try:
         wrong, _ = errors_over(got, expected, scale, allowed_u)
-        right = _chosen_alike(reference, inputs, got, expected, number) if got.dtype is torch.int64 else None
+        right = _chosen_alike(reference, inputs, got, expected, number) if got.dtype in _INDICES else None
         if right is not None:
             return difference(got, torch.where(wrong & right, got, expected), None) if bool((wrong & right).any()) else None
         if int(wrong.sum()) > max(_HANDFUL, _SHARE * wrong.numel()):
@@ -108,7 +122,7 @@ def _at_moved_thresholds(reference: Reference, inputs: InputSet) -> list[list[to
     outputs = [reference.outputs_under(eager, inputs, in_float64=False), reference.outputs_under(wide, inputs)]
     if not wide.calls or [call.given.shape for call in eager.calls] != [call.given.shape for call in wide.calls]:
         return outputs if _differ(*outputs) else []
-    moves = [_margin(*pair, dim=None) for pair in zip(eager.calls, wide.calls)]
+    moves = [_move(*pair) for pair in zip(eager.calls, wide.calls)]
     for sign in (1, -1):
         outputs.append(reference.outputs_under(_Watched(_JUMPS, [sign * move for move in moves]), inputs))
     return outputs
@@ -117,6 +131,15 @@ def _at_moved_thresholds(reference: Reference, inputs: InputSet) -> list[list[to
 def _differ(eager: Sequence[torch.Tensor], wide: Sequence[torch.Tensor]) -> bool:
     """Whether whole numbers or truths among the outputs of eager and of float64 are not the same."""
     return any(not own.is_floating_point() and not torch.equal(own, other) for own, other in zip(eager, wide))
+
+
+def _move(eager: _Call, wide: _Call) -> torch.Tensor:
+    """By how much what a call jumps at is moved. A cast leaves a number as it is that was rounded before: that was moved."""
+    margin = _margin(eager, wide, dim=None)
+    if not wide.is_cast:
+        return margin
+    is_whole = (eager.given == wide.given) & (wide.given == wide.given.trunc())
+    return torch.where(is_whole, 0.0, margin)
 
 
 def _margin(eager: _Call, wide: _Call, dim: int | None) -> torch.Tensor:
@@ -139,8 +162,8 @@ def _chosen_alike(
     if [call.given.shape for call in eager.calls] != [call.given.shape for call in wide.calls]:
         return None
     for own, other in zip(eager.calls, wide.calls):
-        if own.index is not None and own.index.data_ptr() == returned.data_ptr() and own.index.shape == returned.shape:
-            return _point_at_the_same(own, other, got, expected)
+        if own.index is not None and torch.equal(own.index, returned.long()):
+            return _point_at_the_same(own, other, got.long(), expected.long())
     return None
 
 
@@ -157,10 +180,23 @@ def _point_at_the_same(eager: _Call, wide: _Call, got: torch.Tensor, expected: t
         own, other = own.unsqueeze(dim), other.unsqueeze(dim)
     apart = (values.gather(dim, own).double() - values.gather(dim, other).double()).abs()
     right = apart <= margin  # a NaN is not
-    if is_line and got.shape[dim] > 1:  # several of a line: each of them once
+    if wide.is_cumulative:
+        places = torch.arange(values.shape[dim], device=got.device)
+        right &= own.movedim(dim, -1).le(places).movedim(-1, dim)
+    elif is_line and got.shape[dim] > 1:  # several of a line: each of them once
         ordered = own.sort(dim=dim).values
         right &= (ordered.diff(dim=dim) != 0).all(dim=dim, keepdim=True)
     return (right if is_line else right.squeeze(dim)) & is_in
+
+
+def _is_cast_to_whole(name: str, given: torch.Tensor, others: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether a call makes whole numbers of floating-point ones."""
+    if not given.is_floating_point():
+        return False
+    asked = [each.dtype if isinstance(each, torch.Tensor) else each for each in (*others, *named.values())]
+    return name in _CASTS_BY_NAME or name in _CASTS and any(
+        isinstance(each, torch.dtype) and each is not torch.bool and not each.is_floating_point for each in asked
+    )
 
 
 def _index_in(name: str, made: Any) -> torch.Tensor | None:

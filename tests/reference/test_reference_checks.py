@@ -149,6 +149,8 @@ def test_a_buffer_that_was_never_set_has_not_moved(made):
         ({"result": "x.clamp_(min=0.5) + 1"}, "writes to its own inputs, .* Let it return new tensors"),
         ({"result": "x.add_(1) * 2"}, "writes to its own inputs"),
         ({"result": "object()"}, "returns what cannot be compared: a object cannot cross.* Return tensors"),
+        ({"result": "x.sum().item()"}, r"returns no tensor, and plain values alone.* before \.item"),
+        ({"result": "[]"}, "returns no tensor"),
         ({"result": "{1: x + 1}"}, "returns what cannot be compared: a dict"),
         ({"inputs": "torch.rand(M, M)"}, r"it returns a Tensor, not a list; write return \[x\]"),
         ({"inputs": "[torch.rand(M, M, device='meta')]"}, "returns a meta tensor"),
@@ -157,7 +159,7 @@ def test_a_buffer_that_was_never_set_has_not_moved(made):
     ],
     ids=["lazy", "sparse output", "sparse input", "a view of its input", "its input beside another output", "its own buffer",
          "a mask", "cut by a value", "as many as a value says", "in place, the same each time", "in place", "an object",
-         "numbers as keys", "no list", "no memory", "init inputs no list", "sparse init inputs"],
+         "a number", "nothing", "numbers as keys", "no list", "no memory", "init inputs no list", "sparse init inputs"],
 )
 def test_what_cannot_be_judged_is_refused_in_one_sentence_with_what_to_do(made, parts, said):
     with pytest.raises(InputError, match=said) as caught:

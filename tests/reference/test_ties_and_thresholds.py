@@ -65,6 +65,36 @@ def test_the_place_of_the_largest_is_that_of_any_of_the_largest(judged, result):
     assert not judged(result, inputs, lambda outputs, drawn: [(-drawn[0]).argmax(1).reshape(outputs[0].shape)])
 
 
+@pytest.mark.parametrize("cast", [".int()", ".to(torch.int32)", " + 0"])
+def test_so_is_an_index_that_is_handed_on_in_another_form(judged, cast):
+    inputs, result = "torch.randint(0, 4, (32, 64)).float()", f"torch.argmax(x[0], dim=1){cast}"
+    assert judged(result, inputs, lambda outputs, drawn: [last_first(drawn[0], 1)[:, 0].to(outputs[0].dtype)])
+    assert not judged(result, inputs, lambda outputs, drawn: [(-drawn[0]).argmax(1).to(outputs[0].dtype)])
+
+
+def first_so_far(values, largest):
+    """Of each place in a line the first that has the largest value up to there."""
+    return torch.stack([
+        (values[:, : place + 1] == largest[:, place, None]).int().argmax(1) for place in range(values.shape[1])
+    ], dim=1)
+
+
+def test_an_index_for_each_place_of_a_line_is_of_no_later_one(judged):
+    inputs = "torch.randint(0, 4, (32, 64)).float()"
+
+    def first(outputs, drawn):
+        index = first_so_far(drawn[0], outputs[0])
+        assert not torch.equal(index, outputs[1])
+        return [outputs[0], index]
+
+    def later(outputs, drawn):
+        return [outputs[0], last_first(drawn[0], 1).expand(-1, 64)]
+
+    assert judged("torch.cummax(x[0], dim=1)", inputs, first)
+    assert not judged("torch.cummax(x[0], dim=1)", inputs, later)
+    assert not judged("torch.cummax(x[0], dim=1)", inputs, lambda outputs, drawn: [outputs[0], (outputs[1] - 1).clamp(min=0)])
+
+
 def test_the_place_of_the_largest_of_all_counts_by_its_value_too(judged):
     inputs = "torch.tensor([[0., 5., 2.], [5., 1., 5.]])"
     assert judged("torch.argmax(x[0])", inputs, lambda outputs, drawn: [torch.tensor(5)])
@@ -130,6 +160,27 @@ def test_a_number_elsewhere_may_not(judged, result):
 
     inputs = "torch.cat([torch.tensor([127.]), torch.arange(50) + 0.2])"
     assert not judged(result, inputs, a_step_more)
+
+
+CUT = "x[0] / (x[0].abs().max() / 127)"
+# A hundred of them are whole numbers of steps but for rounding.
+WHOLE = "torch.cat([torch.randn(50000).clamp(-3, 3), torch.arange(100.), torch.tensor([127.])]) * 1.1"
+
+
+@pytest.mark.parametrize("cast", [".to(torch.int8)", ".int()", ".type(torch.int16)", ".char()"])
+def test_a_cast_to_whole_numbers_may_cut_to_either_there_and_nowhere_else(judged, cast):
+    def by_the_inverse_cut(outputs, drawn):
+        cut = (drawn[0] * (1 / (drawn[0].abs().max() / 127))).to(outputs[0].dtype)
+        assert not torch.equal(cut, outputs[0])
+        return [cut]
+
+    def one_step_more(outputs, drawn):
+        outputs[0][7] += 1
+        return outputs
+
+    assert judged(f"({CUT}){cast}", WHOLE, by_the_inverse_cut)
+    assert not judged(f"({CUT}){cast}", WHOLE, one_step_more)
+    assert not judged(f"torch.round({CUT}){cast}", WHOLE, one_step_more)
 
 
 def test_where_more_than_a_few_differ_nothing_is_looked_for(judged, monkeypatch):

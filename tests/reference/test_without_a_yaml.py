@@ -272,6 +272,26 @@ def test_a_model_that_casts_inside_itself_condemns_neither_its_precision_nor_a_b
     assert not is_ok(made, zeros(made))
 
 
+QUANTISED = ("((y := x[0] / (x[0].abs().amax(1, keepdim=True) / 448)).to(torch.float8_e4m3fn), y.to(torch.float8_e5m2).float())",
+             "torch.randn(64, 256)")
+
+
+def test_outputs_of_eight_bits_are_judged_as_others_are(undescribed):
+    made = undescribed(*QUANTISED)
+
+    def by_the_inverse(arguments):
+        scaled = arguments[0] * (1 / (arguments[0].abs().amax(1, keepdim=True) / 448))
+        return scaled.to(torch.float8_e4m3fn), scaled.to(torch.float8_e5m2).float()
+
+    assert made.notes == [] and noisy_outputs(made) == ()
+    assert is_ok(made, eager(made)) and is_ok(made, by_the_inverse)
+    assert not is_ok(made, zeros(made))
+    assert not is_ok(made, lambda arguments: [eager(made)(arguments)[0], torch.zeros(64, 256)])
+    assert not is_ok(made, lambda arguments: [
+        (eager(made)(arguments)[0].float() * 1.3).clamp(-448, 448).to(torch.float8_e4m3fn), eager(made)(arguments)[1]
+    ])
+
+
 def test_a_product_under_autocast_is_neither_noise_nor_held_to_fp32(undescribed):
     made = undescribed("self.layer(x[0])", "torch.rand(64, 256)", """self.layer = torch.nn.Linear(256, 64)
 
