@@ -21,7 +21,7 @@ import harness.judge  # noqa: E402
 from harness.model.device_limits import CPU, CUDA  # noqa: E402
 from harness.model.settings import load_settings  # noqa: E402
 from harness.reference.accuracy.bounds import fp32_bounds, representation_u  # noqa: E402
-from harness.reference.accuracy.bounds_from_eager import Spread, bounds_without_terms  # noqa: E402
+from harness.reference.accuracy.bounds_without_terms import Spread, bounds_without_terms  # noqa: E402
 from harness.sandbox.limits import default_limits  # noqa: E402
 
 PATH = REPOSITORY / "docs" / "rules.md"
@@ -29,10 +29,10 @@ PATH = REPOSITORY / "docs" / "rules.md"
 # Where the code has each constant that it names: below `harness`, and the attribute.
 _NAMED = {
     "row_elements": "reference.accuracy.bounds.ROW_ELEMENTS",
-    "chain": "reference.accuracy.bounds_from_eager.LONGEST_CHAIN",
-    "chain_product": "reference.accuracy.bounds_from_eager.LONGEST_PRODUCT",
-    "far_u": "reference.accuracy.bounds_from_eager.FAR_U",
-    "noise_rms_u": "reference.accuracy.bounds_from_eager.NOISE_RMS_U",
+    "chain": "reference.accuracy.bounds_without_terms.LONGEST_CHAIN",
+    "chain_product": "reference.accuracy.bounds_without_terms.LONGEST_PRODUCT",
+    "far_u": "reference.accuracy.bounds_without_terms.FAR_U",
+    "noise_rms_u": "reference.accuracy.bounds_without_terms.NOISE_RMS_U",
     "split_u": "reference.accuracy.classes.SPLIT_CEILING_U",
     "mixed_tf32_u": "reference.accuracy.classes.MIXED_TF32_FLOOR_U",
     "binades": "reference.inputs.families.SPREAD_BINADES",

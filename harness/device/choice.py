@@ -1,28 +1,22 @@
-"""Which device a run judges on, and the lock that keeps two runs from timing on it at once."""
+"""Which device a run judges on."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.errors import InputError, NothingToRun
 from harness.model.paths import PROGRAM
 from harness.protocol.context_opening import set_for_driver
-from harness.sandbox.locks import Lock
 
 if TYPE_CHECKING:
     import argparse
 
     from harness.device.backend import Backend
-
-OF_THE_MACHINE = Path("/tmp")  # whatever TMPDIR says
 
 
 def check_device_name(name: str) -> None:
@@ -132,15 +126,3 @@ def why_no_gpu() -> str:
     except (RuntimeError, AssertionError) as error:
         words = f" ({' '.join(str(error).split())[:200]})"
     return f"PyTorch finds no usable NVIDIA GPU{words}"
-
-
-def device_lock(uuid: str | None) -> Lock:
-    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder:
-    schedulers give each job a TMPDIR and cores of its own, and a GPU that two of them see is one all the same.
-    """
-    is_shared = uuid is not None and os.access(OF_THE_MACHINE, os.W_OK)
-    folder = (OF_THE_MACHINE if is_shared else Path(tempfile.gettempdir())) / "kernel-referee-locks"
-    folder.mkdir(exist_ok=True)
-    with contextlib.suppress(PermissionError):
-        folder.chmod(0o1777)  # the umask would keep another user of this machine from locking
-    return Lock(folder / f"{uuid or 'cpu'}.lock", for_all=True)

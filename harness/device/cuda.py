@@ -112,7 +112,7 @@ class CudaBackend:
         return {
             "op": "prepare", "device": "cuda", "kernels": markers.renamed(self._cubin, self.markers).hex(),
             "markers": self.markers, "blocks": self._blocks, **self._recorder.command(),
-            "cache_flush": self._cache.command(), "records": handle_of(self._records),
+            "cache_flush": self._cache.command(), "late_pieces": handle_of(self._records),
             "stopwatch": None if self._library is None else self._library.hex(),
         }
 

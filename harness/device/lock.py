@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import os
 import pwd
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.device.backend import Backend
-from harness.device.choice import device_lock
 from harness.model.errors import DeviceBusy
+from harness.sandbox.locks import Lock
 
 if TYPE_CHECKING:
+    from harness.device.backend import Backend
     from harness.report.progress import Progress
 
 LONGEST_WAIT_S = 3600.0
+OF_THE_MACHINE = Path("/tmp")  # whatever TMPDIR says
 _POLL_S = 0.25
 _COMMAND_CHARACTERS = 100
 
@@ -110,3 +113,14 @@ def alone_on(backend: Backend, progress: Progress, wait_s: float | None = None) 
     """Hold the device, with a word to the user when another run has it. Raises DeviceBusy."""
     with DeviceLock.on(backend, progress, wait_s).held():
         yield
+
+def device_lock(uuid: str | None) -> Lock:
+    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder:
+    schedulers give each job a TMPDIR and cores of its own, and a GPU that two of them see is one all the same.
+    """
+    is_shared = uuid is not None and os.access(OF_THE_MACHINE, os.W_OK)
+    folder = (OF_THE_MACHINE if is_shared else Path(tempfile.gettempdir())) / "kernel-referee-locks"
+    folder.mkdir(exist_ok=True)
+    with suppress(PermissionError):
+        folder.chmod(0o1777)  # the umask would keep another user of this machine from locking
+    return Lock(folder / f"{uuid or 'cpu'}.lock", for_all=True)

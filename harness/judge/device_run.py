@@ -116,7 +116,7 @@ class DeviceRun:
                 self._facts, self._facts_at = self._measure(utc), time.monotonic()
         if is_settled:
             self._prestart.drop()  # the control's worker would hold the device until a candidate can be launched
-            self._one(candidate, None)
+            self._judge_and_baseline(candidate, None)
             return
         if self._judge.has_parameters:
             self._judge = self._judge_with(*self._references())
@@ -127,11 +127,11 @@ class DeviceRun:
         if check_only:
             pass
         elif self._control.control is None or self._rows.is_unsure:
-            self._one(BASELINES["eager"], None)
+            self._judge_and_baseline(BASELINES["eager"], None)
         elif self._control.is_old or self._control.could_be_quieter:
             self._control.renew()
         try:
-            self._one(candidate, None)
+            self._judge_and_baseline(candidate, None)
         finally:
             self._judge.forget_ready()  # nobody knows when the next one comes
 
@@ -160,12 +160,12 @@ class DeviceRun:
             for entry, following in entries:
                 if self._control.could_be_quieter:
                     self._control.renew()
-                self._one(entry, following)
+                self._judge_and_baseline(entry, following)
         finally:
             self._prestart.drop()
             self._judge.forget_ready()
 
-    def _one(self, entry: Entry, following: Entry | None) -> None:
+    def _judge_and_baseline(self, entry: Entry, following: Entry | None) -> None:
         """Judge `entry` and record it; after eager the baseline of the user's own, which all other rows are over."""
         own = self._problem.baseline if entry is BASELINES["eager"] else None
         self._judge_entry(entry, own or following)
@@ -186,7 +186,7 @@ class DeviceRun:
             build = self._build_pool.build_of(entry)
             verdict = build.verdict
         if verdict is None:
-            judgement = self._attempt_as_built(entry, following)
+            judgement = self._judge_building_more(entry, following)
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
                 build = self._build_pool.build_of(entry)
@@ -202,9 +202,9 @@ class DeviceRun:
             return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self.lost}; run again once it is mended")
         return None
 
-    def _attempt_as_built(self, entry: Entry, following: Entry | None) -> Judgement:
+    def _judge_building_more(self, entry: Entry, following: Entry | None) -> Judgement:
         """Try `entry`; anew each time that it asks for extensions that its build had not made, once those are built."""
-        judgement = self._attempt(entry, following, may_ask=isinstance(entry, Candidate))
+        judgement = self._judge_built(entry, following, may_ask=isinstance(entry, Candidate))
         for left in reversed(range(_MOST_BUILT_ANEW)):
             if not judgement.unbuilt:
                 break
@@ -212,14 +212,14 @@ class DeviceRun:
             refused = self._build_pool.build_asked(entry, judgement.unbuilt)
             if refused is not None and not may_go_on(refused):
                 return Judgement(refused)
-            judgement = self._attempt(entry, following, may_ask=left > 0)
+            judgement = self._judge_built(entry, following, may_ask=left > 0)
             if refused is not None and judgement.verdict.reason_code in _FOR_WANT_OF_IT:
                 return Judgement(refused)
             if refused is not None:
                 judgement.warnings.append(WENT_ON)
         return judgement
 
-    def _attempt(self, entry: Entry, following: Entry | None, *, may_ask: bool = False) -> Judgement:
+    def _judge_built(self, entry: Entry, following: Entry | None, *, may_ask: bool = False) -> Judgement:
         prepared, starter = self._build_pool.prepared(entry)
         if isinstance(entry, Candidate):
             prepared = replace(prepared, may_ask=may_ask, check_only=self._check_only)

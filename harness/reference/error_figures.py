@@ -19,7 +19,7 @@ from harness.model.problem_notes import ProblemNote
 from harness.model.sizes_text import sizes_text
 from harness.reference.accuracy.bounds import Bounds, bounds_for, has_random_signs, is_exact
 from harness.reference.accuracy.classes import ErrorFigures, excess, within
-from harness.reference.accuracy.bounds_from_eager import Spread
+from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.differences import Difference, differences
 from harness.reference.ties_and_thresholds import excused
 from harness.reference.evidence_collector import evidence_of

@@ -19,7 +19,7 @@ from harness.protocol import tree
 from harness.protocol.layout import TensorSpec
 from harness.reference import block_sparse_models
 from harness.reference.accuracy.bounds import error_unit
-from harness.reference.accuracy.bounds_from_eager import Spread
+from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.block_sparse_product import Held
 from harness.reference.casts import WithoutCasts
 from harness.reference.inputs.sets import InputSet, Inputs, slice_of

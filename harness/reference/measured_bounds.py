@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 
 from harness.reference.accuracy.bounds import ROW_ELEMENTS, Bounds
-from harness.reference.accuracy.bounds_from_eager import (
+from harness.reference.accuracy.bounds_without_terms import (
     FAR_U, Spread, bounds_without_terms, hides_narrowing, is_rounding_noise, narrowest_bounds, of_one_sum,
 )
 from harness.reference.casts import NarrowestMade

@@ -15,7 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from harness.reference.accuracy.bounds import ROW_ELEMENTS
-from harness.reference.accuracy.bounds_from_eager import Spread, chain_spread_u
+from harness.reference.accuracy.bounds_without_terms import Spread, chain_spread_u
 from harness.reference.casts import cast_type, roundoff_u
 from harness.reference.reduction_length import is_product, sum_length
 from harness.reference.spreads import pooled, row_scale, spread_between

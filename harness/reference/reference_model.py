@@ -25,7 +25,7 @@ from harness.protocol import parallel_draws, passes, tree
 from harness.protocol.call_form import arguments_of, called
 from harness.protocol.digest import digest_of_tensor
 from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
-from harness.reference.accuracy.bounds_from_eager import Spread
+from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.call_size import foreseen
 from harness.reference.expected import Truth, Truths, eager_of, outputs_for
 from harness.reference.expected_pool import ExpectedPool

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from harness.reference.accuracy.bounds import ROW_ELEMENTS, error_unit
-from harness.reference.accuracy.bounds_from_eager import Spread
+from harness.reference.accuracy.bounds_without_terms import Spread
 
 # A row that is smaller than this share of the median one is judged by that: of a row in which little but zeros is left,
 # as after a ReLU, the scale says nothing of what it was computed from. (benchmarks/precision_without_yaml.py has honest

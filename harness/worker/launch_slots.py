@@ -87,7 +87,7 @@ class CudaSlots(_Slots):
         self._waiter = Waiter(cubin, self._words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=self.device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
-        records = cuda_driver.open_ipc(bytes.fromhex(command["records"]["handle"]))
+        records = cuda_driver.open_ipc(bytes.fromhex(command["late_pieces"]["handle"]))
         markers = Markers(*command["markers"])
         self._late_input_writer = LateInputWriter(cubin, self._words, records, markers.opens)
         self._closer = Closer(cubin, markers.closes)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.device.choice import check_device_name, check_device_names, device_lock, devices_of, open_backend, why_no_gpu
+from harness.device.choice import check_device_name, check_device_names, devices_of, open_backend, why_no_gpu
+from harness.device.lock import device_lock
 from harness.model.errors import InputError, NothingToRun
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -77,7 +78,7 @@ def test_one_device_has_one_lock_for_all_runs_of_the_machine(tmp_path, monkeypat
     with device_lock("GPU-1"):
         program = (
             "import sys, tempfile\ntempfile.tempdir = sys.argv[1]\n"
-            "from harness.device.choice import device_lock\n"
+            "from harness.device.lock import device_lock\n"
             "for uuid in ('GPU-1', 'GPU-2', None):\n"
             "    print('free' if device_lock(uuid).take() else 'taken')\n"
         )
@@ -89,7 +90,7 @@ def test_one_device_has_one_lock_for_all_runs_of_the_machine(tmp_path, monkeypat
 
 
 def test_a_lock_that_is_held_says_so_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.device.choice.OF_THE_MACHINE", tmp_path)
+    monkeypatch.setattr("harness.device.lock.OF_THE_MACHINE", tmp_path)
     with device_lock("GPU-1"):
         assert not device_lock("GPU-1").take()
 

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.device.choice import device_lock
-from harness.device.lock import DeviceLock, alone_on
+from harness.device.lock import DeviceLock, alone_on, device_lock
 from harness.judge import run
 from harness.model.candidate import find_candidates
 from harness.model.device_limits import limits_of
@@ -38,7 +37,7 @@ class Noted(NullProgress):
 @pytest.fixture(autouse=True)
 def own_locks(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("harness.device.choice.OF_THE_MACHINE", tmp_path)
+    monkeypatch.setattr("harness.device.lock.OF_THE_MACHINE", tmp_path)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from harness.reference.accuracy.bounds_from_eager import LONGEST_CHAIN
+from harness.reference.accuracy.bounds_without_terms import LONGEST_CHAIN
 from harness.reference.casts import WithoutCasts
 from harness.reference.perturbed_sums import spread_of_sums
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from harness.reference.accuracy.bounds_from_eager import Spread
+from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.spreads import pooled, row_scale, spread_between, without_small
 
 U = 2.0**-24

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.build.product import Build
-from harness.device.choice import device_lock
+from harness.device.lock import device_lock
 from harness.judge.build_pool import BuildPool
 from harness.model.candidate import Candidate
 from harness.model.device_limits import limits_of

@@ -13,7 +13,7 @@ import pytest
 
 from harness.build.cache import Cache
 from harness.build.cache_space import Lease, holdings, remove
-from harness.device.choice import device_lock
+from harness.device.lock import device_lock
 from harness.results.writer import RunFiles
 from harness.sandbox.locks import Lock
 
@@ -76,7 +76,7 @@ def test_a_pipe_or_a_link_in_a_locks_place_is_refused_at_once(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="leases and /proc are Linux's")
 @pytest.mark.processes
 def test_a_child_can_lock_nothing_that_the_harness_locks_or_writes_to(start, sandbox, tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.device.choice.OF_THE_MACHINE", tmp_path / "machine")
+    monkeypatch.setattr("harness.device.lock.OF_THE_MACHINE", tmp_path / "machine")
     (tmp_path / "machine").mkdir()
     cache, lease = Cache(tmp_path / "cache"), Lease(tmp_path / "cache")
     files = RunFiles.create(tmp_path / "results", "tril", "cpu", "2026-05-01T12:30:05Z")

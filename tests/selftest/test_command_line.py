@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.device.choice import device_lock
+from harness.device.lock import device_lock
 from harness.selftest.corpus import CORPUS, cases_for, read_corpus
 
 pytestmark = pytest.mark.processes

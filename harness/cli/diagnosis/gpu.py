@@ -110,7 +110,7 @@ def _reading_text(reading: Telemetry) -> str:
 
 def _trials_alone(index: int, label: str, uuid: str) -> Iterator[Finding]:
     """Try the GPU out, unless a run is timing on it that a trial would disturb."""
-    from harness.device.choice import device_lock
+    from harness.device.lock import device_lock
 
     try:
         lock = device_lock(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")

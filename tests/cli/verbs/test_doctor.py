@@ -15,7 +15,7 @@ from harness.build.toolchain import Toolchain
 from harness.cli.diagnosis import gpu, host
 from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding
 from harness.cli.verbs import doctor
-from harness.device.choice import device_lock
+from harness.device.lock import device_lock
 from harness.device.identity import Telemetry
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -158,7 +158,7 @@ def test_what_nvml_refuses_is_named_and_never_shown_as_none():
 
 
 def test_a_gpu_that_another_run_is_timing_on_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.device.choice.OF_THE_MACHINE", tmp_path)
+    monkeypatch.setattr("harness.device.lock.OF_THE_MACHINE", tmp_path)
     monkeypatch.setattr(gpu, "_trial_findings", lambda index, label: pytest.fail("the GPU was disturbed"))
     with device_lock("GPU-1234"):
         (finding,) = gpu._trials_alone(0, "cuda:0", "1234")

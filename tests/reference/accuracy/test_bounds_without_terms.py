@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.reference.accuracy.bounds import ROW_ELEMENTS, Bounds, representation_u
-from harness.reference.accuracy.bounds_from_eager import (
+from harness.reference.accuracy.bounds_without_terms import (
     FAR_RMS_U, FAR_U, LONGEST_CHAIN, Spread, bounds_without_terms, chain_spread_u, hides_narrowing, is_rounding_noise,
     narrowest_bounds, of_one_sum,
 )
