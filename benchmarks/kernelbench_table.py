@@ -206,9 +206,9 @@ python benchmarks/honest_kernels.py --out honest.jsonl
 python benchmarks/kernelbench_table.py sweep.jsonl honest.jsonl --write docs/kernelbench.md
 ```
 
-An honest copy is the reference's own text under another name. `zeros` returns zeros of the right form. The copies that are
-narrower inside round inputs, parameters and buffers before an unchanged forward. `refused` says that nothing of a problem
-can be judged, `timed_out` and `died` what became of the process that judged it."""
+An honest copy is the reference's own text under another name. `zeros` returns zeros of the right form. A copy that is
+narrower inside rounds inputs, parameters and buffers, and then makes the reference's own forward pass. `refused` says that
+nothing of a problem can be judged. `timed_out` and `died` say what became of the process that judged it."""
 
 _HONEST = (
     "Kernels as people write them, each with another way of summing than eager's, from `benchmarks/honest/`. "
@@ -216,13 +216,13 @@ _HONEST = (
 )
 
 _LEGEND = (
-    "A cell has the status, and where values were compared the largest error found and allowed, in u (2⁻²⁴ for fp32). "
-    "Peak is the most memory that was in use on the device, by all processes together."
+    "A cell has the status. Where values were compared it also has the largest error, found and allowed, in u (2⁻²⁴ for "
+    "fp32). Peak is the most memory that was in use on the device, by all processes together."
 )
 
 
 def _origin(lines: Sequence[Line]) -> str:
-    """Where the lines come from, in two sentences."""
+    """Where the lines come from: a sentence, and a list."""
     def all_of(field: str) -> str:
         return ", ".join(sorted({str(line[field]) for line in lines if line.get(field)}))
 
@@ -230,9 +230,12 @@ def _origin(lines: Sequence[Line]) -> str:
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     sizes = "shrunk sizes" if lines[0].get("is_shrunk") else "sizes as they are"
     return (
-        f"Made by `benchmarks/kernelbench_table.py` from what `benchmarks/kernelbench_sweep.py` judged, at {sizes}. "
-        f"{all_of('device_name')}; PyTorch {all_of('torch')}; this software {all_of('harness_version')} "
-        f"({all_of('harness_hash')}); `--config {all_of('config')}`; {when}."
+        f"Made by `benchmarks/kernelbench_table.py` from what `benchmarks/kernelbench_sweep.py` judged, at {sizes}.\n\n"
+        f"- Devices: {all_of('device_name')}\n"
+        f"- PyTorch: {all_of('torch')}\n"
+        f"- This software: {all_of('harness_version')}, by the hash of its source {all_of('harness_hash')}\n"
+        f"- Settings: `--config {all_of('config')}`\n"
+        f"- Judged: {when}"
     )
 
 
@@ -250,7 +253,7 @@ def _of_one_candidate(rows: Sequence[Row]) -> list[str]:
         return []
     return [
         f"The rows of eager and the honest copy alone come to {sum(taken_s) / 60:.1f} minutes of one device, "
-        f"{sum(taken_s) / len(taken_s):.1f} s a problem. What begins a process comes on top. "
+        f"{sum(taken_s) / len(taken_s):.1f} s a problem. The start of a process comes on top. "
         "PyTorch copies need no build; those of CUDA run beside the timing of the problem before.", "",
     ]
 
@@ -278,12 +281,12 @@ def _of_a_cap(rows: Sequence[Row], whole: Sequence[Row], with_less: set[str], me
         [row.problem, row.name, f"{(peaks.get(row.problem) or 0) / 1e9:.1f}", row.status("honest")]
         for row in rows if row not in fits
     ]
-    said = (
-        f"{len(fits) + len(less) + len(small)} of {len(whole)} problems have room: {len(fits)} of the {len(rows)} that were tried "
-        f"with so much, {f'{len(less)} that had room in less, ' if less else ''}and {len(small)} that took less at their peak and "
-        "no memory step with all memory."
-    )
-    return [said, "", _table(table, ["", "no room for", "peak with all memory, GB", "honest copy"]), ""]
+    counted = [
+        f"{len(fits) + len(less) + len(small)} of {len(whole)} problems have room:", "",
+        f"- {len(fits)} of the {len(rows)} that were tried with so much", *([f"- {len(less)} that had room in less"] if less else []),
+        f"- {len(small)} that took less at their peak, and no memory step, with all memory", "",
+    ]
+    return [*counted, _table(table, ["", "no room for", "peak with all memory, GB", "honest copy"]), ""]
 
 
 def _title(memory_gb: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Writes docs/reference.md from the code: YAML keys, settings, CSV columns, statuses and reason codes.
+"""Writes docs/reference.md from the code: a list of words, YAML keys, settings, CSV columns, statuses and reason codes.
 
 `python docs/write_reference.py` writes it; tests/test_reference.py fails while it is not current.
 """
@@ -90,6 +90,47 @@ CODES = {
     ReasonCode.EXCEPTION: "an exception of this software's own; the traceback is in the raw samples",
 }
 
+# What a newcomer meets on the other pages, in the order of the alphabet.
+WORDS = {
+    "A B B A": "the order of one round: candidate, eager, eager, candidate. A clock that drifts falls on both alike",
+    "baseline": "what a speedup is over: strict eager, or a file that `--baseline` names. In the table also a row for "
+    "comparison that is no candidate, as `torch.compile` or `eager-tf32`",
+    "builder": "the process that imports a candidate once, or compiles its extensions, without a GPU and in a sandbox",
+    "class": "how precise a result is: fp32, tf32, bf16 or fp16. A YAML opens a narrower class "
+    "(`accuracy: {class: tf32}`): its wider bounds then count, and its rows are ranked",
+    "control": "eager in a worker, judged before any candidate. It shows what an honest process looks like here today, "
+    "and the clocks are held against it",
+    "eager": "the reference's `Model`, called by PyTorch as it stands",
+    "error scale": "what an error is divided by: the reference on absolute inputs (`abs_inputs`), or the largest "
+    "magnitude of its row (`row_max`)",
+    "expected output": "another name of the truth",
+    "family": "a way to make inputs from a draw: as given, with random signs, one-hot, and others that show lost "
+    "precision",
+    "inputs as given": "what the reference's `get_inputs()` returns, unchanged",
+    "interim check": "a planned moment between rounds at which the judge computes the interval, and stops if it is "
+    "narrow enough",
+    "judge": "the trusted process, one for each device: it draws inputs, makes the truth, times, compares and decides",
+    "kind": "whose kernels ran: `custom`, `mixed`, `library` or `unknown`",
+    "launch": "one call of `forward`, with all that the harness does around it: new inputs, a cold cache, the output "
+    "copied out",
+    "look": "on a CPU, one sample by the operating system of whose code a core is at",
+    "margin": "how far from 1 a speedup's whole interval must lie for FASTER or SLOWER",
+    "memory step": "what the judge gave up so that a problem has room on the device (column `memory_step`)",
+    "probe": "a segment that counts for no ratio. In it the judge looks for early or late work, a flush left out, work "
+    "that goes by known values, or whose kernels run",
+    "referee": "this software as a whole; in Python `harness.Referee`, which stays warm between candidates",
+    "round": "A B B A: four segments, which give one ratio",
+    "rung": "one kernel of [the ladder](ladder.md), which adds one idea to one below it",
+    "segment": "several launches of one side in a row, candidate or eager, after one that warms up",
+    "speed of light": "the shortest time that the hardware allows for the useful bytes and operations of a problem",
+    "strict eager": "eager with TF32 off, for cuBLAS and for cuDNN",
+    "truth": "the reference's outputs in float64 on the same inputs; strict eager's where a model has no float64",
+    "u": "the unit of errors: 2⁻²⁴ of the error scale, and 2⁻⁵³ for float64 outputs",
+    "unvouched": "by how much a call may take longer than its time, for all that the judge's own clock shows (column "
+    "`unvouched_us`). Ranks count it",
+    "worker": "the process that calls a candidate's `forward`, in a sandbox; nothing that it says decides by itself",
+}
+
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 
@@ -98,6 +139,11 @@ def text() -> str:
     return "\n".join([
         "# Reference", "",
         "Written by `docs/write_reference.py` from the code; do not edit it by hand.", "",
+        "[Words](#words) · [Problem](#keys-of-a-problem-problemsnameyaml) · [Settings](#keys-of-a-settings-file---config) ·",
+        "[Statuses](#statuses-and-reason-codes) · [Notes](#notes-on-a-problem) · [Columns](#columns-of-the-csv)", "",
+        "## Words", "",
+        "These are words that the other pages take for granted.", "",
+        "| word | meaning |", "|---|---|", *(f"| {word} | {meaning} |" for word, meaning in WORDS.items()), "",
         "## Keys of a problem (`problems/NAME.yaml`)", "",
         *_schema_table(ProblemSchema, {}), "",
         "A KernelBench `.py` file by itself has the defaults, and its own sizes.", "",

@@ -21,3 +21,14 @@ def test_the_reference_is_current():
 def test_every_status_and_every_reason_code_is_explained_once():
     assert set(write_reference.STATUSES) == set(Status)
     assert set(write_reference.CODES) == set(ReasonCode) - {ReasonCode.NONE}
+
+
+def test_the_words_stand_in_the_order_of_the_alphabet_each_in_short_sentences():
+    assert sorted(write_reference.WORDS, key=str.lower) == list(write_reference.WORDS)
+    sentences = [each for meaning in write_reference.WORDS.values() for each in meaning.split(". ")]
+    assert [each for each in sentences if len(each.split()) > 25] == []
+
+
+def test_every_page_for_newcomers_leads_to_the_list_of_words():
+    for page in ("README.md", "docs/guide.md", "docs/verdicts.md"):
+        assert "reference.md#words)" in (REPOSITORY / page).read_text(encoding="utf-8"), page

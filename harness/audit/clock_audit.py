@@ -145,8 +145,8 @@ _OF_PROBES = {
         "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", _BEGINS,
     ),
     Probe.INPUT_VALUE: _Words(
-        "more when its inputs had random signs, or zeros and ones",
-        "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or are zeros and ones",
+        "more when its inputs had random signs, or other low bits",
+        "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or other low bits",
         "what it does goes by how the inputs are drawn, which is not the problem", ReasonCode.GOES_BY_VALUES,
     ),
 }

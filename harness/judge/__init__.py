@@ -19,7 +19,8 @@ timed.
 
 1. The stream waits until the judge releases the launch. A queue of launches is made first, and is then let go.
 2. The inputs are unmasked. Until then they were noise, under a key that the worker did not have.
-3. The cache is made cold, and the worker's stream proves it with a word that the judge drew for this launch.
+3. The cache is made cold, and the worker's stream proves it with a word that the judge drew for this launch. The judge
+   looks at that proof in each launch on a CPU, and on a GPU in launches that are drawn.
 4. The judge opens the window: start event, `forward`, stop event.
 5. The output is copied out, and what `forward` returned is overwritten with 0xFF.
 

@@ -1,5 +1,7 @@
-"""Making the file system read-only around a child, and giving up the powers to undo it (Linux, through ctypes): called
-by `init_process` inside the child's own mount namespace, before any untrusted code runs, and without site-packages.
+"""Making the file system read-only around a child, where `visible_files` says what it sees; Linux, through ctypes.
+
+It also gives up the powers to undo that. `init_process` calls it inside the child's own mount namespace, before any
+untrusted code runs, and without site-packages.
 """
 
 from __future__ import annotations

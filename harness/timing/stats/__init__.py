@@ -1,7 +1,7 @@
 """From rounds of times to a speedup with its interval, and to a word: all pure arithmetic on floats.
 
 `round_order` turns one round of A B B A into a log-ratio, `trimmed_mean` turns these into a speedup with its interval,
-`interim_checks` says when to look and when to stop, `speedup_word` puts the interval into one word. Nothing here measures.
+`interim_checks` says when to look and when to stop, `words` puts the interval into one word. Nothing here measures.
 """
 
 from __future__ import annotations
