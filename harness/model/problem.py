@@ -258,31 +258,6 @@ def _sizes_of_the_file(problem: Problem) -> dict[str, int]:
     return known
 
 
-def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:
-    """The problem files in `problems_dir`, sorted by name. Raises InputError when there is none."""
-    folder = Path(problems_dir)
-    if not folder.is_dir():
-        message = "is a file, not a folder of problems" if folder.exists() else "no such folder of problems"
-        raise InputError(message, folder)
-    files = files_in(folder, YAML_SUFFIXES)
-    if not files:
-        raise InputError("holds no problem file", folder, hint="A problem is NAME.yaml beside its reference NAME.py.")
-    return files
-
-
-def list_problems(problems_dir: Path | str = PROBLEMS_DIR) -> list[Problem]:
-    """Every problem in `problems_dir`, sorted by name. One InputError names all that cannot be loaded."""
-    problems, errors = [], []
-    for file in problem_files(problems_dir):
-        try:
-            problems.append(load_problem(file))
-        except InputError as error:
-            errors.append(error)
-    if errors:
-        raise joined(errors)
-    return problems
-
-
 def _kernelbench_problem(path: Path, candidates_dir: Path, more_candidates: tuple[Path, ...]) -> Problem:
     """A KernelBench file by itself: its own sizes, the default accuracy rule, no formulas."""
     text, _, errors = read_reference(path, also=folders_of("problems"))

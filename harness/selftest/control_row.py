@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.judge.run import RunRequest, run as judge_all
-from harness.model.problem import Problem, list_problems
+from harness.model.files.text_files import files_in
+from harness.model.files.yaml_lines import YAML_SUFFIXES
+from harness.model.problem import PROBLEMS_DIR, Problem, load_problem
 from harness.model.settings import Settings
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import Status
@@ -53,7 +55,9 @@ def run_control(
 
 
 def _problems(kind: str) -> list[Problem]:
-    shipped = [replace(problem, baselines=("eager",)) for problem in list_problems()]
+    shipped = [
+        replace(load_problem(path), baselines=("eager",)) for path in files_in(PROBLEMS_DIR, YAML_SUFFIXES)
+    ]
     small = [(problem, sizes) for problem in shipped for sizes in SMALL.get(problem.name, ()) if kind != "cpu"]
     return shipped + [replace(problem, sizes=sizes, check_sizes=()) for problem, sizes in small]
 

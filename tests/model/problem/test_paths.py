@@ -1,4 +1,4 @@
-"""Paths that are no problem file, and folders of problems."""
+"""Paths that are no problem file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from harness.model.errors import InputError
 from harness.model.paths import REPOSITORY
-from harness.model.problem import list_problems, load_problem
+from harness.model.problem import load_problem
 
 
 @pytest.mark.parametrize(("path", "says"), [
@@ -53,32 +53,3 @@ def test_a_file_that_may_not_be_read_says_what_to_type(files, monkeypatch):
     with pytest.raises(InputError) as caught:
         load_problem("problems/x.yaml")
     assert str(caught.value) == "problems/x.yaml: permission denied. Type chmod u+r problems/x.yaml"
-
-
-def test_problems_are_listed_by_name(files):
-    files.load()
-    Path("problems/a.yml").write_text(files.yaml)
-    assert [problem.name for problem in list_problems(Path("problems"))] == ["a", "x"]
-
-
-def test_the_list_names_every_problem_that_cannot_be_loaded(files):
-    files.load()
-    Path("problems/a.yaml").write_text("")
-    Path("problems/b.yaml").write_text("tilte: x\nreference: x.py\n")
-    with pytest.raises(InputError) as caught:
-        list_problems(Path("problems"))
-    files = [line.split(":")[0] for line in str(caught.value).splitlines()]
-    assert files == ["problems/a.yaml", "problems/b.yaml"]
-
-
-@pytest.mark.parametrize(("name", "says"), [
-    ("nowhere", "nowhere: no such folder of problems"),
-    ("empty", "empty: holds no problem file. A problem is NAME.yaml beside its reference NAME.py."),
-    ("file", "file: is a file, not a folder of problems"),
-])
-def test_a_folder_without_problems_says_so(files, name, says):
-    Path("empty").mkdir()
-    Path("file").write_text("x")
-    with pytest.raises(InputError) as caught:
-        list_problems(Path(name))
-    assert str(caught.value) == says
