@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import yaml
-
-from harness.model.errors import InputError
+from harness.model.files.yaml_lines import YamlFile, read_yaml
 from harness.model.paths import CONFIGS_DIR
 from harness.model.physics import Peaks
 
@@ -29,12 +27,17 @@ def load_peaks(device_name: str, path: Path = GPUS_YAML) -> Peaks | None:
     case, and none of its `except` texts or the file's own does; the longest match wins. Raises InputError,
     with the line, for a file that is missing or not of this form.
     """
-    entries, never, lines = _read(path)
+    file = read_yaml(path)
+    gpus, never = file.values.get("gpus"), file.values.get("never", [])
+    if not isinstance(gpus, dict):
+        raise file.fault(["gpus"], "needs a mapping 'gpus:' from a name to its peaks")
+    if not _is_texts(never):
+        raise file.fault(["never"], "'never' is a list of texts")
     if any(_occurs(text, device_name) for text in never):
         return None
     best: tuple[int, Peaks] | None = None
-    for name, entry in entries.items():
-        peaks = _peaks_of(name, entry, path, lines.get(name))
+    for name, entry in gpus.items():
+        peaks = _peaks_of(name, entry, file)
         if any(_occurs(text, device_name) for text in entry.get("except", [])):
             continue
         length = max((len(text) for text in entry["match"] if _occurs(text, device_name)), default=0)
@@ -48,47 +51,26 @@ def _occurs(text: str, device_name: str) -> bool:
     return re.search(rf"(?<![0-9a-z]){re.escape(text)}(?![0-9a-z])", device_name, re.IGNORECASE) is not None
 
 
-def _read(path: Path) -> tuple[dict[str, dict], list[str], dict[str, int]]:
-    """The entries by name, the texts that rule any device out, and the line of each entry."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        content, root = yaml.safe_load(text), yaml.compose(text)
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read the table of GPUs: {why}", path) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else None
-        raise InputError(f"not YAML: {getattr(error, 'problem', None) or error}", path, line) from None
-    if not isinstance(content, dict) or not isinstance(content.get("gpus"), dict):
-        raise InputError("needs a mapping 'gpus:' from a name to its peaks", path, 1)
-    never = content.get("never", [])
-    if not _is_texts(never):
-        raise InputError("'never' is a list of texts", path, 1)
-    gpus_node = next(value for key, value in root.value if key.value == "gpus")
-    lines = {str(key.value): key.start_mark.line + 1 for key, _ in gpus_node.value}
-    return {str(name): entry for name, entry in content["gpus"].items()}, never, lines
-
-
-def _peaks_of(name: str, entry: object, path: Path, line: int | None) -> Peaks:
+def _peaks_of(name: str, entry: object, file: YamlFile) -> Peaks:
     """One entry as Peaks, or InputError at its line."""
+    keys = ("gpus", name)
     if not isinstance(entry, dict):
-        raise InputError(f"{name}: needs a mapping of peaks", path, line)
+        raise file.fault(keys, f"{name}: needs a mapping of peaks")
     wrong = [f"{key} missing" for key in _REQUIRED if key not in entry]
     wrong += [f"unknown {key}" for key in entry if key not in _KEYS]
     if wrong:
-        raise InputError(f"{name}: {', '.join(wrong)}", path, line, f"The keys are {', '.join(_KEYS)}.")
+        raise file.fault(keys, f"{name}: {', '.join(wrong)}", f"The keys are {', '.join(_KEYS)}.")
     for key in _NUMBERS:
         value = entry.get(key)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if value is not None and not (is_number and 0 < value < float("inf")):
-            raise InputError(f"{name}: {key} is a positive number, not {value!r}", path, line)
+            raise file.fault(keys, f"{name}: {key} is a positive number, not {value!r}")
         if value is None and key in _REQUIRED:
-            raise InputError(f"{name}: {key} cannot be empty", path, line)
+            raise file.fault(keys, f"{name}: {key} cannot be empty")
     if not (_is_texts(entry["match"]) and entry["match"] and _is_texts(entry.get("except", []))):
-        raise InputError(f"{name}: match and except are lists of texts found in device names", path, line)
+        raise file.fault(keys, f"{name}: match and except are lists of texts found in device names")
     if not (isinstance(entry["source"], str) and entry["source"].strip()):
-        raise InputError(f"{name}: source names the document that the peaks stand in", path, line)
+        raise file.fault(keys, f"{name}: source names the document that the peaks stand in")
     numbers = {key: None if entry.get(key) is None else float(entry[key]) for key in _NUMBERS}
     return Peaks(source=entry["source"], **numbers)
 
