@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -23,31 +23,16 @@ PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
 def prestart() -> None:
     """Set the variables of OpenMP and OpenBLAS that are read at import, and start the process in the background.
 
-    Call it before importing torch, and in no process that is to fork itself. `import_ahead` may come long before.
+    Call it before importing torch, and in no process that is to fork itself.
     """
-    environment = _environment()
-    _in_thread(lambda: server_for(strongest_sandbox(), _begun(environment), PRELOADED))  # it imports while the sandbox is tried
-
-
-def import_ahead() -> None:
-    """Start the process where there is a PyTorch, and try no sandbox yet: a command may still find nothing to run."""
-    if find_spec("torch"):
-        environment = _environment()
-        _in_thread(lambda: _begun(environment))
-
-
-def _environment() -> dict[str, str]:
     shorten_spinning(os.environ)
-    return scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
+    environment = scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
 
+    def start() -> None:
+        begin(environment, PRELOADED)  # it imports while the sandbox is tried
+        server_for(strongest_sandbox(), environment, PRELOADED)
 
-def _begun(environment: dict[str, str]) -> dict[str, str]:
-    begin(environment, PRELOADED)
-    return environment
-
-
-def _in_thread(work: Callable[[], object]) -> None:
-    threading.Thread(target=work, name="fork-server-ahead", daemon=True).start()
+    threading.Thread(target=start, name="fork-server-ahead", daemon=True).start()
 
 
 @contextmanager

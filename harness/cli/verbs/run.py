@@ -19,7 +19,7 @@ from harness.model.paths import PROGRAM
 from harness.model.problem import asked_problem
 from harness.model.settings import check_one_size, extras_of, load_settings, typed_flags
 from harness.results.own_baseline import fault_of
-from harness.sandbox.prestart import import_ahead, prestart, uncollected
+from harness.sandbox.prestart import prestart, uncollected
 from harness.tools.sanitizer.compute_sanitizer import require_tool
 
 EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN = 1, 1, 4
@@ -30,7 +30,6 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     check_ray(options)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
-    import_ahead()  # it takes longer than all that may be found wrong here
     problem = asked_problem(options)
     settings = load_settings(options.config)
     if options.devices or options.ray:
