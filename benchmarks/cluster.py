@@ -92,7 +92,7 @@ def pretended_build(common: str, request: str, wanted: object) -> tuple[str, lis
 
 def jobs(count: int) -> Iterator:
     """So many jobs, no two alike."""
-    from harness.runs.cluster import Job
+    from harness.cluster import Job
 
     return (Job("tril_matmul", SOURCE.format(number=number), name=f"c{number}") for number in range(count))
 
@@ -128,7 +128,7 @@ def main() -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    from harness.runs.cluster import Referees
+    from harness.cluster import Referees
     from harness.runs.cluster.link import Link
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from harness.runs.cluster.referees import Job, Referees
 
-
-def __getattr__(name: str) -> Any:
-    """Return what is asked for, imported then: it brings torch with it."""
-    return getattr(importlib.import_module("harness.runs.cluster"), name)
+__all__ = ["Job", "Referees"]
