@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 from typing import Any
 
@@ -18,14 +17,6 @@ from harness.model.sizes_text import sizes_text
 
 def run(options: argparse.Namespace) -> int:
     """Print the list. A problem that cannot be loaded is listed with what is wrong with it."""
-    gc.disable()  # it is done before garbage is worth looking for
-    try:
-        return _print(options)
-    finally:
-        gc.enable()
-
-
-def _print(options: argparse.Namespace) -> int:
     listed, faults = [], []
     for path in problems_by_name().values():
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import sys
 
@@ -16,7 +15,6 @@ from harness.results.scores import scores_of
 
 def run(options: argparse.Namespace) -> int:
     """Print the scores, device by device. Raises InputError for what holds no results."""
-    gc.disable()  # as in compare: everything that is read lives until the end
     runs, notes = find_runs(options.paths, history=True)
     scores = scores_of(runs)
     if options.json:
