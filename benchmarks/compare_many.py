@@ -91,7 +91,7 @@ def record(draw: random.Random, utc: str, gpu: int, row: int) -> Record:
         time_us=2700 / speedup, p10_us=2690 / speedup, p90_us=2720 / speedup, launches=240, rounds=20, dropped=0,
         baseline="eager", baseline_us=2700 * draw.gauss(1, 0.001), speedup=speedup, speedup_lo=speedup - half,
         speedup_hi=speedup + half, confidence=0.99, call="FASTER" if speedup > 1 else "SLOWER", e2e_us=2800 / speedup,
-        event_floor_us=3.07, timer="cuda_events", l2_policy="cold: 2xL2 written, 2xL2 read", input_sets=6,
+        event_floor_us=3.07, timer="native_events", l2_policy="cold: 2xL2 written, 2xL2 read", input_sets=6,
         launch_hidden=True, useful_flops=2.29e10, useful_bytes=1.34e8, tflops=8.4 * speedup, gbytes_s=50 * speedup,
         sol_us=69.5, percent_of_sol=100 * 69.5 * speedup / 2700, bound_by="compute", floor_us=31.9, language="cuda",
         build_s=draw.uniform(3, 40), cached=False, registers=32, spills=0, shared_bytes=8192, arch="sm_90a",

@@ -17,8 +17,6 @@ from harness.results.result_files import ResultFile
 
 # How it was measured: two values of one of these are two methods. The accuracy rule is part of the problem's hash.
 METHOD = ("problem_hash", "baseline", "baseline_hash", "timer", "l2_policy")
-# What one method was called in earlier records: these are the driver's events on the same stream, recorded by Python.
-_FORMERLY = {"cuda_events": "native_events"}
 SOFTWARE = (
     "torch", "cuda", "driver", "harness_version", "harness_hash", "dirty", "config", "config_hash", "confidence",
     "sandbox",
@@ -214,4 +212,4 @@ def _differences(runs: Sequence[ResultFile]) -> list[Difference]:
 def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else _FORMERLY.get(str(value), str(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

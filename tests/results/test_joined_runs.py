@@ -59,17 +59,6 @@ def test_what_differs_is_listed_by_group_with_what_was_not_recorded(make_record)
     ]
 
 
-def test_what_the_native_stopwatch_was_called_before_is_no_other_method_and_pytorchs_events_are(make_record):
-    before, now, without = (
-        run(make_record(timer=timer, source_hash="aa")) for timer in ("cuda_events", "native_events", "torch_events")
-    )
-    joined = join([before, now, without])
-    [case] = joined.cases
-    assert case.mixed(0, 1) == []
-    assert case.mixed(1, 2) == case.mixed(0, 2) == [("timer", "native_events", "torch_events")]
-    assert join([before, now]).differences == ()
-
-
 def test_hashes_that_an_older_row_has_not_got_are_no_difference(make_record):
     assert join([run(make_record()), run(make_record(harness_hash="aa"))]).differences == ()
     assert len(join([run(make_record(harness_hash="bb")), run(make_record(harness_hash="aa"))]).differences) == 1
