@@ -84,7 +84,7 @@ class WorkerLauncher:
 
     def _spawn(self, *, open_device: bool = False) -> Child:
         opened = self._backend.kind if open_device else "nothing"
-        private = tempfile.mkdtemp(prefix="player-")
+        private = tempfile.mkdtemp(prefix="worker-")
         self._folders.append(private)
         caches = {"TRITON_CACHE_DIR": self._warm / "triton", "TORCHINDUCTOR_CACHE_DIR": self._warm / "inductor"}
         for folder in caches.values():
