@@ -81,20 +81,6 @@ class Nvml:
             return None
 
 
-def visible_gpus() -> int:
-    """How many GPUs NVML counts, of those that CUDA_VISIBLE_DEVICES leaves; 0 where it cannot be asked."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return len([each for each in visible.split(",") if each.strip()])
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        return pynvml.nvmlDeviceGetCount()
-    except Exception:
-        return 0
-
-
 def is_thermal(throttle: str | None) -> bool:
     """Whether the reasons include the machine's own trouble rather than a steady power cap."""
     return bool(throttle) and any(name in THERMAL.values() for name in throttle.split("+"))

@@ -112,8 +112,8 @@ def _ask_naive_judge(
     waiting, results = deque(cases), {}
 
     def ask_on(uuid: str | None) -> None:
-        device_lock = DeviceLock(uuid, uuid or "this CPU", progress, wait_s=wait_s)
-        with device_lock.held(), NaiveJudge(kind, uuid if kind == "cuda" else None, toolkit) as judge:
+        judge = NaiveJudge(kind, uuid if kind == "cuda" else None, toolkit)
+        with DeviceLock(uuid, uuid or "this CPU", progress, wait_s=wait_s).held():
             while waiting:
                 try:
                     case, problem = waiting.popleft()

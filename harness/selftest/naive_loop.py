@@ -1,11 +1,14 @@
 """The loop that circulates for judging kernels, kept to show what it takes for true: one seed, one set of inputs,
 allclose at 1e-2, events around calls in the candidate's own process, the expected output a variable in the caller's
-frame. Nothing in the harness decides anything by it, and only `naive_server` imports it.
+frame. Nothing in the harness decides anything by it; `naive_client` starts it as ``python -m … FD``, a process a case.
 """
 
 from __future__ import annotations
 
 import ast
+import ctypes
+import socket
+import sys
 import time
 import types
 from collections.abc import Callable
@@ -13,12 +16,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.utils.cpp_extension as cpp_extension
 
 from harness.model.files.reference_source import with_sizes
+from harness.protocol.frames import Channel
 from harness.protocol.source_import import import_source
+from harness.worker import extensions
 
 TOLERANCE = 1e-2
 WARM_UPS, TIMED = 3, 20
+
+
+def main() -> None:
+    """Say that all is imported, take one request, and answer with what `judge` says or with what it raises."""
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    channel.send({})
+    request = channel.receive()
+    try:
+        answer = judge(request)
+    except Exception as error:
+        answer = {"raised": type(error).__name__, "said": next(iter(str(error).splitlines()), "")[:200]}
+    channel.send(answer)
+    # As such a loop ends, in a fork too: after the threads of the case, and what it registered for the end.
+    ctypes.pythonapi.Py_Exit(0)
 
 
 def judge(request: dict[str, Any]) -> dict[str, Any]:
@@ -71,11 +91,6 @@ def time_calls(forward: Callable, inputs: list, device: torch.device) -> float:
 
 def _reuse_builds(manifest: dict[str, dict[str, Any]], folder: Path) -> None:
     """Open what the harness has built of the case; what it has not, torch builds as it would for anybody."""
-    # Not before the fork: torch looks for a GPU while it imports this, and CUDA then works in no forked child.
-    import torch.utils.cpp_extension as cpp_extension
-
-    from harness.worker import extensions
-
     # It deletes a header in torch's own folder, which is read-only here.
     cpp_extension.remove_extension_h_precompiler_headers = lambda: None
     building = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
@@ -92,3 +107,7 @@ def _opened_or_built(opened: Callable, build: Callable, not_built: type[Exceptio
             return build(*positional, **named)
 
     return either
+
+
+if __name__ == "__main__":
+    main()

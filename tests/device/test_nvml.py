@@ -9,7 +9,7 @@ import types
 import pytest
 
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
-from harness.device.nvml import THERMAL, Nvml, is_thermal, visible_gpus
+from harness.device.nvml import THERMAL, Nvml, is_thermal
 
 
 def process(pid):
@@ -131,20 +131,3 @@ def test_a_real_gpu_answers_with_clocks_power_and_heat():
     assert reading.throttle is not None
     held = Nvml(str(torch.cuda.get_device_properties(0).uuid)).violations()
     assert held.power_ns is None or held.power_ns >= 0
-
-
-@pytest.mark.parametrize(("visible", "count"), [(None, 8), ("", 0), ("3", 1), ("0, 2", 2), ("GPU-a,GPU-b,GPU-c", 3)])
-def test_gpus_are_counted_without_pytorch_as_far_as_they_are_visible(monkeypatch, visible, count):
-    stand_in = types.ModuleType("pynvml")
-    stand_in.nvmlInit, stand_in.nvmlDeviceGetCount = (lambda: None), (lambda: 8)
-    monkeypatch.setitem(sys.modules, "pynvml", stand_in)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert visible_gpus() == count
-
-
-def test_without_nvml_no_gpu_is_counted(monkeypatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert visible_gpus() == 0

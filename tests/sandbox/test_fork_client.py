@@ -17,6 +17,7 @@ import pytest
 from harness.sandbox import fork_client
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import ResourceLimits
+from harness.sandbox.prestart import PRELOADED
 from harness.sandbox.sandbox_choice import NO_SANDBOX, Sandbox, strongest_sandbox
 from harness.sandbox.spawn import spawn
 
@@ -236,3 +237,9 @@ def test_what_a_process_has_made_so_far_is_still_collected_where_pytorch_was_the
         "assert gc.get_freeze_count() <= first\n"
     )
     assert subprocess.run([sys.executable, "-c", script], cwd=HARNESS, check=False, timeout=60).returncode == 0
+
+
+def test_the_module_that_looks_for_a_gpu_is_not_imported_before_a_fork():
+    program = f"import sys, {', '.join(PRELOADED)}\nprint('torch.utils.cpp_extension' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout.split() == ["False"]

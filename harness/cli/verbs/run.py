@@ -48,19 +48,18 @@ def run(options: argparse.Namespace) -> int:
         open_context_early(options.device)  # not before: a mistake would be told half a second later, with the GPU put away
     from harness.device.choice import devices_of
     from harness.report.progress import open_progress
-    from harness.runs.fleet.judge_process import likely_devices, started
 
-    with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
+    with open_progress(silent=options.json) as progress:
         with uncollected():
             from harness.judge.run import RunRequest
-            from harness.runs.fleet.fleet import run as judge_all  # imports torch, as the judges do meanwhile
+            from harness.runs.fleet.fleet import run as judge_all  # imports torch
 
         request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize,
                              _command(options), archs=archs, extras=extras_of(options), wait_s=options.wait)
         if (advice := advice_on_bytecode()) is not None:
             progress.note(advice)
         devices = devices_of(names, progress.note) if options.devices else names
-        results = judge_all(request, devices, progress, early)
+        results = judge_all(request, devices, progress)
     return _reported(options, results)
 
 

@@ -21,7 +21,6 @@ ROUND = [digit * 10.0**power for power in range(-5, 6) for digit in (1, 2, 5)]  
 # Charts below each other share their time axis only if what is left of each plot is as wide.
 STACKED = {"minExtent": 46, "maxExtent": 46}
 _OFF = "% from median"
-_TIME_AXES = {"seconds": "seconds since the first round", "rounds": "round"}
 _SMALL = 170  # px, the height of a chart beside others
 _ERROR_LABELS = [0, 1, 3, 10, 30, 100, 300, 1000, 10000, 100000]
 
@@ -148,16 +147,12 @@ def _roofline() -> alt.LayerChart:
 
 
 def _of_a_candidate() -> dict[str, alt.LayerChart | alt.Chart]:
-    """The charts of one candidate; those over time are there twice, for seconds and for rounds."""
-    made: dict[str, alt.LayerChart | alt.Chart] = {
+    """The charts of one candidate."""
+    return {
         "distribution": _distribution(), "rounds": _rounds(), "against_clock": _against_clock(), "errors": _errors(),
-        "history": _history(),
+        "history": _history(), "drift": _drift(), "clock": _reading("sm_mhz", "MHz", SERIES[2], None),
+        "watts": _reading("watts", "W", SERIES[3], "seconds since the first round"),
     }
-    for axis, title in _TIME_AXES.items():
-        made[f"drift_{axis}"] = _drift()
-        made[f"clock_{axis}"] = _reading("sm_mhz", "MHz", SERIES[2], None)
-        made[f"watts_{axis}"] = _reading("watts", "W", SERIES[3], title)
-    return made
 
 
 def _arm() -> alt.Color:

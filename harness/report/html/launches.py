@@ -15,9 +15,10 @@ _BINS = 40
 _WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to the 90th percentile, at most
 
 
-def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
-    """At most `most` launches of each arm in order, in per cent from its median, as ("seconds" or "rounds", rows)."""
-    timed_s = _has_times(samples)
+def drift(samples: Samples, most: int) -> list[Row]:
+    """At most `most` launches of each arm in order, in per cent from its median, by the seconds since the first round;
+    none of a worker whose readings lack their times.
+    """
     rows: list[Row] = []
     for arm in ("candidate", "eager"):
         launches = [each for worker in samples.players for each in _arm(worker, arm)]
@@ -27,27 +28,26 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
         points: list[Row] = []
         start = 0.0
         for worker in samples.players:
-            edges = _ends(worker, timed_s) or [float(number + 1) for number in range(len(worker.log_ratios))]
-            for at, time_us in _placed(_arm(worker, arm), edges):
+            ends = _ends(worker)
+            for at, time_us in _placed(_arm(worker, arm), ends):
                 points.append({"at": start + at, "off": 100 * (time_us / middle - 1), "us": time_us, "arm": arm})
-            start += edges[-1] if edges else 0.0
+            start += ends[-1] if ends else 0.0
         rows += thinned(points, most)
-    return ("seconds" if timed_s else "rounds"), rows
+    return rows
 
 
 def clocks(samples: Samples) -> list[Row]:
     """SM clock, power and temperature of each reading on the axis of `drift`; empty where no clock was recorded."""
-    timed_s = _has_times(samples)
     rows: list[Row] = []
     start = 0.0
     for worker in samples.players:
         end = start
-        for number, reading in enumerate(worker.readings):
-            end = start + (reading.at_s if timed_s else (number + 1) / _per_round(worker, usually=True))
+        for reading in worker.readings if _ends(worker) else ():
+            end = start + reading.at_s
             if reading.sm_mhz is not None:
                 rows.append({
                     "at": end, "sm_mhz": reading.sm_mhz, "watts": reading.watts, "celsius": reading.celsius,
-                    "throttle": reading.throttle or "none", "kept": reading.kept is not False,
+                    "throttle": reading.throttle or "none", "kept": reading.kept,
                 })
         start = end
     return rows
@@ -58,8 +58,8 @@ def against_clock(samples: Samples, most: int) -> list[Row]:
     launches = [each for worker in samples.players for each in worker.candidate_us]
     rows: list[Row] = []
     for worker in samples.players:
-        kept = [reading for reading in worker.readings if reading.kept is not False]
-        if not _per_round(worker) or not worker.candidate_us or len(worker.candidate_us) % len(kept):
+        kept = [reading for reading in worker.readings if reading.kept]
+        if not _ends(worker) or not worker.candidate_us or len(worker.candidate_us) % len(kept):
             continue
         before = len(worker.candidate_us) // len(kept)
         for number, reading in enumerate(kept):
@@ -93,46 +93,33 @@ def distribution(samples: Samples) -> list[Row]:
     return rows
 
 
-def _has_times(samples: Samples) -> bool:
-    """Whether the time axis can have seconds: the times of the readings were recorded in every worker."""
-    return bool(samples.players) and all(_ends(worker, True) for worker in samples.players)
-
-
 def _arm(worker: Worker, arm: str) -> tuple[float, ...]:
     return worker.candidate_us if arm == "candidate" else worker.baseline_us
 
 
-def _per_round(worker: Worker, *, usually: bool = False) -> int:
-    """Readings of each kept round: one, or in older files two; where that cannot be told 0, or what is `usually` so."""
-    rounds, kept = len(worker.log_ratios), sum(reading.kept is not False for reading in worker.readings)
-    if rounds and kept in (rounds, 2 * rounds):
-        return kept // rounds
-    return 0 if not usually else 2 if any(reading.kept is None for reading in worker.readings) else 1
-
-
-def _ends(worker: Worker, timed_s: bool) -> list[float]:
-    """Where each kept round ended: in seconds, or in rounds from the start; empty where that cannot be told."""
-    per_round = _per_round(worker)
-    if not per_round:
+def _ends(worker: Worker) -> list[float]:
+    """When each kept round ended, in seconds; empty where a time is missing. Of two readings in a round, as files up to
+    November 2026 have them, it is the second.
+    """
+    rounds = len(worker.log_ratios)
+    kept_s = [reading.at_s for reading in worker.readings if reading.kept]
+    is_timed = all(reading.at_s is not None for reading in worker.readings)
+    if not is_timed or not rounds or len(kept_s) not in (rounds, 2 * rounds):
         return []
-    places = [number for number, reading in enumerate(worker.readings) if reading.kept is not False]
-    last = places[per_round - 1 :: per_round]
-    if not timed_s:
-        return [(number + 1) / per_round for number in last]
-    is_known = all(reading.at_s is not None for reading in worker.readings)
-    return [worker.readings[number].at_s for number in last] if is_known else []
+    per_round = len(kept_s) // rounds
+    return kept_s[per_round - 1 :: per_round]
 
 
-def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:
-    """The launches spread over the rounds that they were made in, which end at `edges`."""
-    if not edges or len(launches) % len(edges):
-        return [(float(number), each) for number, each in enumerate(launches)]
-    per_round = len(launches) // len(edges)
+def _placed(launches: Sequence[float], ends: Sequence[float]) -> list[tuple[float, float]]:
+    """The launches spread over the rounds that they were made in; none where those are not known."""
+    if not ends or len(launches) % len(ends):
+        return []
+    per_round = len(launches) // len(ends)
     placed = []
     for number, each in enumerate(launches):
         index, within = divmod(number, per_round)
-        before = edges[index - 1] if index else 0.0
-        placed.append((before + (edges[index] - before) * (within + 0.5) / per_round, each))
+        before = ends[index - 1] if index else 0.0
+        placed.append((before + (ends[index] - before) * (within + 0.5) / per_round, each))
     return placed
 
 

@@ -31,24 +31,18 @@ if TYPE_CHECKING:
 _POLL_S = 0.05  # for builds that have become ready
 
 
-def run(
-    request: RunRequest, devices: Sequence[str], progress: Progress, early: Sequence[JudgeProcess] = ()
-) -> list[RunResult]:
-    """Judge everything that `request` names on `devices`; a result for each model among them. Of the judges that were
-    started `early` those that fit are used; they are the caller's to end. Raises HarnessError for what is the user's or
-    the machine's fault.
+def run(request: RunRequest, devices: Sequence[str], progress: Progress) -> list[RunResult]:
+    """Judge everything that `request` names on `devices`; a result for each model among them. Raises HarnessError for
+    what is the user's or the machine's fault.
     """
     if len(devices) == 1:
         return [run_on_one(replace(request, device=devices[0]), progress)]
     if request.archs and any(each != "cpu" for each in devices):
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     with ExitStack() as stack:
-        fitting = {each.device: each for each in early if each.device in devices}
-        missing = [device for device in devices if device not in fitting]
-        judges = [*fitting.values(), *stack.enter_context(started(missing))]
+        judges = stack.enter_context(started(devices))
         progress.note(f"opening {len(judges)} devices, a judge on each")
-        places = LocalExecutors(sorted(judges, key=lambda each: devices.index(each.device)))
-        return Fleet(request, places, progress, stack).run()
+        return Fleet(request, LocalExecutors(judges), progress, stack).run()
 
 
 class LocalExecutors:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from harness.device.nvml import visible_gpus
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.paths import REPOSITORY, SHIPPED
 
@@ -119,11 +118,3 @@ def started(devices: Sequence[str]) -> Iterator[list[JudgeProcess]]:
             judge.interrupt()
         for judge in judges:
             judge.end()
-
-
-def likely_devices(names: Sequence[str]) -> tuple[str, ...]:
-    """What `--devices` will turn out to mean, without the seconds that asking PyTorch takes; () where one cannot tell.
-    Whoever starts judges on these looks at `device.choice.devices_of` before they are used.
-    """
-    devices = tuple(f"cuda:{index}" for index in range(visible_gpus())) if tuple(names) == ("all",) else tuple(names)
-    return devices if len(devices) > 1 and len(set(devices)) == len(devices) else ()

@@ -19,26 +19,19 @@ def read(tmp_path):
     return samples_of
 
 
-def test_launches_are_placed_in_seconds_where_those_were_recorded(read, recorded):
-    unit, rows = launches.drift(read(recorded.samples()), most=1000)
+def test_launches_are_placed_in_seconds(read, recorded):
+    rows = launches.drift(read(recorded.samples()), most=1000)
     mine = [row for row in rows if row["arm"] == "candidate"]
-    assert unit == "seconds" and len(mine) == 16
+    assert len(mine) == 16
     assert [row["at"] for row in mine[:3]] == [0.125, 0.375, 0.625]
     assert mine[-1]["off"] == pytest.approx(100 * (615 / 607.5 - 1))
-
-
-def test_launches_are_placed_in_rounds_in_older_files(read, recorded):
-    older = read(recorded.samples(players=[recorded.worker(times=False)]))
-    unit, rows = launches.drift(older, most=1000)
-    assert unit == "rounds" and max(row["at"] for row in rows) < 4
-    assert launches.clocks(older)[-1]["at"] == 4
 
 
 def test_beside_eager_in_the_worker_the_judges_own_stands_once_in_each_round(read, recorded):
     body = recorded.worker()
     rounds = len(body["log_ratios"])
     body |= {"inside_log_ratios": body["log_ratios"], "baseline_us": [2000.0] * 3 * rounds}
-    rows = launches.drift(read(recorded.samples(players=[body])), most=1000)[1]
+    rows = launches.drift(read(recorded.samples(players=[body])), most=1000)
     places = [row["at"] for row in rows if row["arm"] == "eager"]
     assert places == pytest.approx([(number + 0.5) / 3 for number in range(3 * rounds)])
 
@@ -50,9 +43,8 @@ def once_a_round(body):
 
 def test_with_one_reading_after_each_round_launches_are_spread_over_it(read, recorded):
     older, body = recorded.worker(), once_a_round(recorded.worker())
-    unit, rows = launches.drift(read(recorded.samples(players=[body])), most=1000)
-    assert unit == "seconds"
-    assert rows == launches.drift(read(recorded.samples(players=[older])), most=1000)[1]
+    rows = launches.drift(read(recorded.samples(players=[body])), most=1000)
+    assert rows and rows == launches.drift(read(recorded.samples(players=[older])), most=1000)
     assert [row["at"] for row in launches.clocks(read(recorded.samples(players=[body])))] == [1.0, 2.0, 3.0, 4.0]
     beside = launches.against_clock(read(recorded.samples(players=[body])), most=1000)
     assert [(row["sm_mhz"], row["us"]) for row in beside] == [
@@ -67,29 +59,26 @@ def test_a_dropped_round_with_one_reading_keeps_its_place_too(read, recorded):
         body[name] = body[name][:4] + body[name][8:]
     body["log_ratios"] = body["log_ratios"][:3]
     one = read(recorded.samples(players=[body]))
-    places = [row["at"] for row in launches.drift(one, most=1000)[1] if row["arm"] == "candidate"]
+    places = [row["at"] for row in launches.drift(one, most=1000) if row["arm"] == "candidate"]
     assert len(places) == 12 and [row["at"] for row in launches.clocks(one)] == [1.0, 2.0, 3.0, 4.0]
     assert 1950 not in [row["sm_mhz"] for row in launches.against_clock(one, most=1000)]
 
 
-def test_of_an_older_file_that_does_not_say_which_rounds_were_dropped_two_readings_are_a_round(read, recorded):
-    body = recorded.worker(times=False)
-    body["log_ratios"] = body["log_ratios"][:3]
-    assert launches.clocks(read(recorded.samples(players=[body])))[-1]["at"] == 4
-
-
-def test_a_worker_without_launches_and_a_reading_without_its_time_are_passed_over(read, recorded):
+def test_a_worker_without_launches_or_without_the_times_of_its_readings_is_passed_over(read, recorded):
     empty, body = recorded.worker(), recorded.worker()
     empty["candidate_us"] = []
     assert len(launches.against_clock(read(recorded.samples(players=[empty, body])), most=1000)) == 8
-    body["read_at_s"][2] = None
-    odd = read(recorded.samples(players=[body]))
-    assert launches.drift(odd, most=1000)[0] == "rounds" and launches.clocks(odd)[-1]["at"] == 4
+    one_alone = launches.drift(read(recorded.samples(players=[body])), most=1000)
+    untimed = recorded.worker()
+    untimed["read_at_s"][2] = None
+    beside = read(recorded.samples(players=[untimed, recorded.worker(times=False), body]))
+    assert [row["at"] for row in launches.drift(beside, most=1000)] == [row["at"] for row in one_alone]
+    assert launches.clocks(beside)[-1]["at"] == 4 and len(launches.against_clock(beside, most=1000)) == 8
 
 
 def test_several_workers_follow_each_other_on_the_axis(read, recorded):
     two = read(recorded.samples(players=[recorded.worker(), recorded.worker()]))
-    places = [row["at"] for row in launches.drift(two, most=1000)[1] if row["arm"] == "candidate"]
+    places = [row["at"] for row in launches.drift(two, most=1000) if row["arm"] == "candidate"]
     assert places == sorted(places) and max(places) > 4
     assert [row["at"] for row in launches.clocks(two)] == [0.5 * number for number in range(1, 17)]
 
@@ -101,7 +90,7 @@ def test_a_dropped_round_keeps_its_place_and_lends_its_clock_to_no_launch(read, 
         body[name] = body[name][:4] + body[name][8:]
     body["log_ratios"] = body["log_ratios"][:3]
     one = read(recorded.samples(players=[body]))
-    places = [row["at"] for row in launches.drift(one, most=1000)[1] if row["arm"] == "candidate"]
+    places = [row["at"] for row in launches.drift(one, most=1000) if row["arm"] == "candidate"]
     assert len(places) == 12 and [row["kept"] for row in launches.clocks(one)].count(False) == 2
     assert 1950 not in [row["sm_mhz"] for row in launches.against_clock(one, most=1000)]
 
@@ -115,7 +104,7 @@ def test_time_against_clock_sets_each_segments_median_beside_the_clock_read_afte
 def test_a_device_without_a_clock_has_no_clock_chart(read, recorded):
     none = read(recorded.samples(players=[recorded.worker(clocks=[None] * 8)]))
     assert launches.clocks(none) == [] and launches.against_clock(none, most=100) == []
-    assert launches.drift(none, most=100)[1]
+    assert launches.drift(none, most=100)
 
 
 def test_shares_of_a_distribution_come_to_a_hundred_per_cent_outliers_included(read, recorded):
@@ -135,5 +124,5 @@ def test_launches_that_all_took_the_same_time_have_a_distribution_too(read, reco
 
 def test_nothing_recorded_is_nothing_plotted():
     nothing = Samples()
-    assert launches.drift(nothing, 100) == ("rounds", []) and launches.clocks(nothing) == []
+    assert launches.drift(nothing, 100) == [] and launches.clocks(nothing) == []
     assert launches.distribution(nothing) == [] and launches.against_clock(nothing, 100) == []

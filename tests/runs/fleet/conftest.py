@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,7 +12,7 @@ from listening import Listening
 
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
-from harness.runs.fleet import fleet
+from harness.runs.fleet.fleet import Fleet, LocalExecutors
 
 
 @dataclass
@@ -23,7 +24,8 @@ class ScriptedFleet:
     told: Listening = field(default_factory=Listening)
 
     def run(self):
-        return fleet.run(self.request, [each.device for each in self.judges], self.told, early=self.judges)
+        with ExitStack() as stack:
+            return Fleet(self.request, LocalExecutors(self.judges), self.told, stack).run()
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import signal
 import pytest
 
 from harness.model.errors import HarnessError, InputError, NothingToRun
-from harness.runs.fleet import judge_process
-from harness.runs.fleet.judge_process import JudgeProcess, error_of, likely_devices, started, visible_alone
+from harness.runs.fleet.judge_process import JudgeProcess, error_of, started, visible_alone
 
 
 @pytest.mark.parametrize(("device", "visible", "alone"), [
@@ -52,15 +51,6 @@ def test_one_whose_parent_hangs_up_ends_quietly(capfd):
     judge.end()
     assert judge.how_it_ended() == "ended with code 0"
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(("names", "gpus", "likely"), [
-    (("all",), 3, ("cuda:0", "cuda:1", "cuda:2")), (("all",), 1, ()), (("all",), 0, ()), (("auto",), 4, ()),
-    (("cuda:0", "cuda:2"), 0, ("cuda:0", "cuda:2")), (("cpu", "cpu"), 0, ()),
-])
-def test_where_several_gpus_are_likely_judges_may_start_early(monkeypatch, names, gpus, likely):
-    monkeypatch.setattr(judge_process, "visible_gpus", lambda: gpus)
-    assert likely_devices(names) == likely
 
 
 @pytest.mark.processes
