@@ -114,6 +114,7 @@ def alone_on(backend: Backend, progress: Progress, wait_s: float | None = None) 
     with DeviceLock.on(backend, progress, wait_s).held():
         yield
 
+
 def device_lock(uuid: str | None) -> Lock:
     """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder:
     schedulers give each job a TMPDIR and cores of its own, and a GPU that two of them see is one all the same.

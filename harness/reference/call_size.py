@@ -44,7 +44,8 @@ def foreseen(
     outputs_bytes = state_bytes = 0
     with suppress(Exception), _META, torch.no_grad():
         model = make_model()
-        state_bytes = sum(tensor.numel() * tensor.itemsize for tensor in model.state_dict().values())
+        state = [each for each in model.state_dict().values() if isinstance(each, torch.Tensor)]
+        state_bytes = sum(tensor.numel() * tensor.itemsize for tensor in state)
         _, outputs = tree.flatten(call(model, arguments))
         outputs_bytes = region_bytes(plan(outputs))
     return Foreseen(region_bytes(plan(tensors)), outputs_bytes, 8 * floating, state_bytes)

@@ -114,6 +114,7 @@ class Reference:
         """Run the file and make its model, under strict settings whatever it sets. Raises InputError."""
         path, device = self.problem.reference_path, self.device
         be_strict()
+        self._refuse_what_has_no_room(available_bytes)  # first: what the file seeds as it is run, it then seeds anew
         self.module = load_module(self.problem, self.sizes)
         be_strict()
         try:
@@ -123,12 +124,11 @@ class Reference:
             kind = next(filter(None, map(without_strides, tree.flatten(self.init)[1])), None)
             if kind is not None:
                 raise TypeError(f"a {kind} tensor cannot cross to the candidate's process")
-            self._refuse_what_has_no_room(available_bytes)
             torch.manual_seed(self.seed)
             with parallel_draws.entered():
                 model = called(self.module.Model, _on_device(self.init, device), self.init_by_name)
             model = model.to(device)
-        except (torch.OutOfMemoryError, NoRoom):
+        except torch.OutOfMemoryError:
             raise
         except Exception as error:
             raise InputError(
@@ -333,8 +333,12 @@ class Reference:
             arguments, by_name = arguments_of(module.Model.forward.__get__(self), module.get_inputs())  # of no model yet
             return arguments
 
+        def made() -> torch.nn.Module:
+            init, is_by_name = arguments_of(module.Model, getattr(module, "get_init_inputs", list)())
+            return called(module.Model, init, is_by_name)
+
         call = foreseen(
-            drawn, lambda: called(module.Model, self.init, self.init_by_name),
+            drawn, made,
             lambda model, arguments: passes.as_called(model, passes.FORWARD, by_name=by_name)(*arguments),
         )
         be_strict()  # the file may have set it anew

@@ -8,7 +8,7 @@ numbers the index points at, or by the reference itself with its thresholds move
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,6 +28,7 @@ _MARGIN = 4.0
 _OWN_U = 4.0 * 2.0**-24
 # At a threshold there are few: a share of all elements, and a handful of a small output.
 _SHARE, _HANDFUL = 1 / 256, 4
+_NEAR = 1 / 8  # of a step between whole numbers
 
 _INDICES = (torch.int64, torch.int32)
 _JUMPS = (
@@ -135,11 +136,13 @@ def _differ(eager: Sequence[torch.Tensor], wide: Sequence[torch.Tensor]) -> bool
 
 def _move(eager: _Call, wide: _Call) -> torch.Tensor:
     """By how much what a call jumps at is moved. A cast leaves a number as it is that was rounded before: that was moved."""
-    margin = _margin(eager, wide, dim=None)
     if not wide.is_cast:
-        return margin
-    is_whole = (eager.given == wide.given) & (wide.given == wide.given.trunc())
-    return torch.where(is_whole, 0.0, margin)
+        return _margin(eager, wide, dim=None)
+    given, of_eager = wide.given.double(), eager.given.double()
+    # What is further off fell on either side of a jump before this one. It says nothing of what the rest of its row may be off.
+    near = torch.where((of_eager - given).abs() < _NEAR, of_eager, given)
+    margin = _margin(replace(eager, given=near), wide, dim=None)
+    return torch.where((near == given) & (given == given.trunc()), 0.0, margin)
 
 
 def _margin(eager: _Call, wide: _Call, dim: int | None) -> torch.Tensor:
@@ -162,7 +165,9 @@ def _chosen_alike(
     if [call.given.shape for call in eager.calls] != [call.given.shape for call in wide.calls]:
         return None
     for own, other in zip(eager.calls, wide.calls):
-        if own.index is not None and torch.equal(own.index, returned.long()):
+        # Whole numbers that eager has otherwise were chosen at a tie before: how far they are apart says nothing.
+        is_like = own.given.is_floating_point() or torch.equal(own.given, other.given)
+        if is_like and own.index is not None and torch.equal(own.index, returned.long()):
             return _point_at_the_same(own, other, got.long(), expected.long())
     return None
 
@@ -174,7 +179,7 @@ def _point_at_the_same(eager: _Call, wide: _Call, got: torch.Tensor, expected: t
     if dim is None:
         values, dim, margin = values.flatten(), 0, margin.amax().expand(1)
     is_in = (got >= 0) & (got < values.shape[dim])
-    own, other = got.clamp(0, values.shape[dim] - 1), expected
+    own, other = (each.clamp(0, values.shape[dim] - 1) for each in (got, expected))
     is_line = got.dim() == values.dim()
     if not is_line:
         own, other = own.unsqueeze(dim), other.unsqueeze(dim)
@@ -195,7 +200,7 @@ def _is_cast_to_whole(name: str, given: torch.Tensor, others: Sequence[Any], nam
         return False
     asked = [each.dtype if isinstance(each, torch.Tensor) else each for each in (*others, *named.values())]
     return name in _CASTS_BY_NAME or name in _CASTS and any(
-        isinstance(each, torch.dtype) and each is not torch.bool and not each.is_floating_point for each in asked
+        isinstance(each, torch.dtype) and not (each is torch.bool or each.is_floating_point or each.is_complex) for each in asked
     )
 
 

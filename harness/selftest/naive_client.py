@@ -4,7 +4,6 @@ and verdicts that come back are those of a judge that is there to be fooled; onl
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import tempfile
@@ -95,6 +94,6 @@ def result_of(answer: Mapping[str, Any], end: str) -> NaiveResult:
 
 
 def _milliseconds(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         return None
     return float(max(-_MOST_MS, min(value, _MOST_MS)))

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness.model.errors import NoRoom
+from harness.model.problem import AccuracyRule
 from harness.reference.call_size import foreseen
 
 
@@ -84,3 +85,46 @@ def get_inputs():
 """
     with pytest.raises(NoRoom, match=r"274\.9 GB of parameters and buffers, .*22\.0 GB that are free"):
         Reference(problem_of(source), {}, torch.device("cpu"), 1, available_bytes=22 * 10**9)
+
+
+def test_a_state_that_is_no_tensor_hides_no_outputs():
+    class Counts(Product):
+        def get_extra_state(self):
+            return {"calls": 0}
+
+        def set_extra_state(self, state):
+            pass
+
+    assert foreseen(lambda: [torch.rand(4, 16)], lambda: Counts(16), called).outputs_bytes > 0
+
+
+def test_to_foresee_a_call_draws_nothing_from_the_file_s_own_numbers_and_keeps_nothing_of_its_lists(problem_of):
+    from harness.reference.reference_model import Reference
+
+    source = """
+import numpy
+import torch
+
+numpy.random.seed(0)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.as_tensor(numpy.random.randn(sizes.pop())))
+
+    def forward(self, x):
+        return x * self.weight.float()
+
+
+def get_inputs():
+    return [torch.rand(4, 3)]
+
+
+def get_init_inputs():
+    return [[1, 2, 3]]
+"""
+    numpy = pytest.importorskip("numpy")
+    reference = Reference(problem_of(source, accuracy=AccuracyRule()), {}, torch.device("cpu"), 1)
+    numpy.random.seed(0)
+    assert torch.equal(reference.state["weight"], torch.as_tensor(numpy.random.randn(3)))

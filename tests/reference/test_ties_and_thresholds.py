@@ -183,6 +183,22 @@ def test_a_cast_to_whole_numbers_may_cut_to_either_there_and_nowhere_else(judged
     assert not judged(f"torch.round({CUT}){cast}", WHOLE, one_step_more)
 
 
+@pytest.mark.parametrize("off", [2, -2])
+def test_what_fell_to_another_side_before_a_cast_excuses_nothing_else_of_its_row(judged, off):
+    """Some of the halves are rounded otherwise in float64, so that a whole step lies between the two before the cast."""
+    def some_elsewhere(outputs, drawn):
+        steps = torch.round(drawn[0] / (drawn[0].abs().max() / 127))[:50000]
+        places = ((steps > 4) & (steps % 2 == 1)).nonzero()[:16, 0]
+        assert len(places) == 16
+        outputs[0][places] += off
+        return outputs
+
+    result = f"(torch.round({CUT}) * 0.5).to(torch.int32)"
+    inputs = HALVES.replace("torch.randn(50000).clamp(-3, 3)", "(20 * torch.randn(50000)).clamp(-99, 99)")
+    assert judged(result, inputs, lambda outputs, drawn: outputs)
+    assert not judged(result, inputs, some_elsewhere)
+
+
 def test_where_more_than_a_few_differ_nothing_is_looked_for(judged, monkeypatch):
     from harness.reference import ties_and_thresholds
 

@@ -234,8 +234,8 @@ class RayExecutors:
             reply = ray.get(call)
         except ray.exceptions.RayError as error:
             if place is not None and was_sent and not isinstance(error, ray.exceptions.RayActorError):
-                if place.heard is call:
-                    self._unheard.add(number)
+                if place.heard is call:  # a call of its own hears whether the device is there at all
+                    place.heard = self._listen(number)
                 words = " ".join(str(error).split())[:200]
                 self._said.append((number, ("unsent", f"a build was lost with its node ({type(error).__name__}: {words})")))
             elif place is not None:

@@ -36,7 +36,7 @@ results = [place / "results" for place in (Path.cwd(), *here.parents)]
 tables = [path for folder in results for path in leaves(folder) if path.suffix in KEPT]
 problems = [path for place in (Path.cwd(), *here.parents) for path in leaves(place / "problems", 1)]
 histories = [path for user in pwd.getpwall() for path in Path(user.pw_dir).glob(".*_history") if user.pw_dir != "/"]
-others = [path for path in leaves(Path("/tmp"), 1) if path.parts[2].startswith(("worker-", "naive-")) and own not in path.parents]
+others = [path for path in leaves(Path("/tmp"), 1) if path.parts[2].startswith(("worker-", "kernel-referee-naive-")) and own not in path.parents]
 for path in (*tables, *problems, *histories, *others):
     if os.access(path, os.R_OK):
         raise RuntimeError(f"{path} could be read")
