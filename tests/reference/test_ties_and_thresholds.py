@@ -204,3 +204,12 @@ def test_where_more_than_a_few_differ_nothing_is_looked_for(judged, monkeypatch)
 
     monkeypatch.setattr(ties_and_thresholds, "_at_moved_thresholds", lambda *_: pytest.fail("looked for"))
     assert not judged("x[0] > 0.5", "torch.rand(1000)", lambda outputs, drawn: [~outputs[0]])
+
+
+def test_a_cast_to_complex_numbers_or_to_truths_is_no_threshold():
+    from harness.reference.ties_and_thresholds import _JUMPS, _Watched
+
+    given = torch.rand(3)
+    with _Watched(_JUMPS) as seen:
+        given.to(torch.complex64), given.to(torch.bool), given.to(torch.float64), given.to(torch.int8)
+    assert len(seen.calls) == 1
