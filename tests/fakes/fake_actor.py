@@ -39,7 +39,9 @@ class FakeActor:
         except queue.Empty:
             return []
 
-    def send(self, text: str, *builds: object) -> None:
+    def send(self, text: str, *builds: list) -> None:
+        for values, files in builds:  # as they cross, and no references to them
+            assert isinstance(json.loads(values), dict) and isinstance(files, dict)
         body = json.loads(text)
         if body["kind"] == "assignment" or (body["kind"] == "word" and isinstance(body["word"], dict)):
             identity = {"kind": "cuda", "name": self._name, "uuid": self._uuid, "sm": "9.0", "torch": "2", "cuda": "13"}

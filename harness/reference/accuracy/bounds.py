@@ -73,8 +73,8 @@ def fp32_bounds(
     walk) where eager sums in blocks. `exact` families have no such sum and no such allowance. Where terms have
     `random_signs` the maximum has none: errors of a sum are a share of its partial sums, whose walk is no longer than √k
     after k terms, so that a sequential sum of any length has an rms error of 0.4 u there, D being the sum of all
-    magnitudes. Where nobody says how long sums are, `bounds_without_terms` has the bounds. Raises ValueError for errors of eager's
-    or terms that are negative or not finite: no bound follows from them.
+    magnitudes. Where nobody says how long sums are, `bounds_without_terms` has the bounds. Raises ValueError for errors of
+    eager's, or terms, that are negative or not finite: no bound follows from them.
     """
     given = {"eager's largest error": eager_max_u, "eager's rms error": eager_rms_u, "terms": terms}
     for name, value in given.items():

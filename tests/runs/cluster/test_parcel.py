@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import queue
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,7 @@ from harness.model.problem import load_problem, problems_by_name
 from harness.model.settings import load_settings
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.runs.cluster import parcel
+from harness.runs.cluster.actor import RefereeActor
 from harness.runs.cluster.parcel import (
     Shelf, Unpacker, packed_build, packed_candidate, packed_problem, settings_of, text_of,
 )
@@ -108,11 +111,32 @@ def test_an_assignment_and_a_delivery_are_said_on_the_node_as_they_were_meant(bu
     text, builds = text_of(delivery)
     assert builds == [("text", "files")]
     values, files = packed_build(build)
-    found = unpacker.said(text, [(json.dumps(values), files)])
+    found = unpacker.said(text, [[json.dumps(values), files]])
     assert (found.job, found.quiet, found.entries[3]) == (Job(3, 4), True, "eager")
     assert list(found.builds) == [found.entries[4].path]
     assert isinstance(found.entries[4].path, Path) and found.entries[4].source == candidate.source
     assert unpacker.said(*text_of("quiet")) == "quiet" and unpacker.said(*text_of(None)) is None
+
+
+def test_a_job_and_its_build_reach_the_judge_by_the_call_that_waits_for_its_answer(build, tmp_path):
+    """The actor with its own unpacker, without a judge behind it."""
+    actor, told = object.__new__(RefereeActor), []
+    actor._said, actor._unpacker = queue.SimpleQueue(), Unpacker(Shelf(tmp_path / "there"))
+    actor._referee = SimpleNamespace(pipe=SimpleNamespace(send=told.append))
+    actor._said.put(("answer", 7, None, (1, "no"), None))
+    (tmp_path / "mine.py").write_text(SOURCE.replace("from mine_parts import half\n", ""))
+    problem = load_problem(problems_by_name()["tril_matmul"])
+    text = json.dumps({
+        "kind": "job", "number": 7, "problem": packed_problem(problem), "settings": asdict(load_settings("quick")),
+        "candidate": packed_candidate(read_candidate(tmp_path / "mine.py")), "check_only": False, "budget_s": None,
+        "built": True, "quiet": True,
+    })
+    values, files = packed_build(build)
+    assert json.loads(actor.hear(1.0, text, [json.dumps(values), files])[0])[:2] == ["answer", 7]
+    [(kind, job)] = told
+    [found] = job["builds"].values()
+    assert (kind, job["number"], list(job["builds"])) == ("job", 7, [job["candidate"].path])
+    assert found.extensions[0].path.read_bytes() == b"\x7fELF"
 
 
 def test_a_node_keeps_the_last_candidates_and_builds_and_every_baseline(build, tmp_path, monkeypatch):
