@@ -23,7 +23,7 @@ def test_every_constant_that_has_a_name_is_on_the_page():
     derived = {
         "binades", "cpu_cache_bytes", "extension_bytes", "frame_bytes", "in_worker_us", "margins", "read_bytes",
         "scratch_bytes", "slow_truth_s", "slowed_blamed_us", "small_row", "snapshot_bytes", "source_bytes",
-        "tail_blamed_us", "ungated_us", "wait_s", "zeros_left",
+        "tail_blamed_us", "ungated_us", "wait_s",
     }
     assert {*write_rules._NAMED, *write_rules._OF_DEVICES, *write_rules._OF_PROBES} - named <= derived
     assert named <= set(write_rules.constants())

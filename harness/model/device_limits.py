@@ -73,9 +73,6 @@ class DeviceLimits:
     traced_slack_us: float
     # To what a speedup has to be known; None where an interval is as wide as it says.
     known_to: float | None
-    # What looking for blocks of zeros takes is small beside a product as large as this number's cube, with no side
-    # below half of it.
-    product_size: int
     # A baseline that takes longer shows nothing of what a process adds to each launch; 0 where a process adds nothing.
     in_worker_below_us: float
     # Calls of a queue behind the gate, and those of one that could not be gated.
@@ -111,8 +108,6 @@ CUDA = DeviceLimits(
     # at 16 µs, else ±3.0 %). With a process beside it one of three calls of 73 ms each was ±42 %, and a call that began
     # early in one segment of three ±14 %.
     known_to=0.05,
-    # On an H200 two triangles of 2048 take 0.38 ms for 0.31, of 3072 0.54 for 0.95, of 4096 0.91 for 2.22.
-    product_size=2560,
     # What a process adds to a short candidate beside a longer baseline is in no baseline's time, inside or out. Beside
     # a candidate that takes as long it does show (0.02 % of 2.7 ms on an H200), and counts where intervals as narrow as
     # the margin are asked for.
@@ -139,8 +134,6 @@ CPU = DeviceLimits(
     traced_least=0.4, traced_most=1.5, traced_slack_us=5000.0,
     # With other loads an interval is as wide as it says.
     known_to=None,
-    # It is not the arithmetic but the waiting for each other of threads whose cores others use too: alone 512 would do.
-    product_size=1536,
     in_worker_below_us=0.0,
     probe=_CPU_PROBE, ungated_probe=_CPU_PROBE,  # no queue is gated there
 )

@@ -17,10 +17,8 @@ import torch
 
 from harness.protocol import tree
 from harness.protocol.layout import TensorSpec
-from harness.reference import block_sparse_models
 from harness.reference.accuracy.bounds import error_unit
 from harness.reference.accuracy.bounds_without_terms import Spread
-from harness.reference.block_sparse_product import Held
 from harness.reference.casts import WithoutCasts
 from harness.reference.inputs.sets import InputSet, Inputs, slice_of
 from harness.reference.perturbed_sums import spread_of_sums
@@ -72,8 +70,6 @@ class Truths:
         self._is_without_casts = False
         self._whole64: torch.nn.Module | None = None  # in float64, of a model that returns whole numbers alone
         self.truth_bytes: int | None = None  # what a truth holds on to, once one was made: outputs may be views
-        self._held: dict[block_sparse_models.Place, Held] = {}
-        self._sound: list[torch.Tensor] = []  # of the products of the truths under way
         self._model64 = self._in_float64(first)
         self.name = "eager" if self._model64 is None else "float64"
 
@@ -85,19 +81,8 @@ class Truths:
     def of(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
         """The truth of each set. Without `with_eager`, eager is computed only where it is needed.
 
-        For their scales one answer of the device's is waited for, before anything is under way, and one in the end where
-        blocks of zeros were left out. A draw that holds something in them has its truth made anew with all of them, and
-        so have all later ones.
+        For their scales one answer of the device's is waited for, before anything is under way.
         """
-        self._sound = []  # those of truths that could not be made in the end say nothing of these
-        truths = self._of(sets, with_eager)
-        sound, self._sound = self._sound, []
-        if sound and not bool(torch.stack(sound).all()):
-            self._held = {}
-            truths = self._of(sets, with_eager)
-        return truths
-
-    def _of(self, sets: Sequence[InputSet], with_eager: bool) -> list[Truth]:
         # Where no input is negative, sums of magnitudes are the outputs' own magnitudes.
         own_scales = (_least_of_each(sets) >= 0).tolist() if self.sums_magnitudes and sets else [False] * len(sets)
         truths, places = [], set()
@@ -174,15 +159,12 @@ class Truths:
     def _runs_in_float64(self, inputs: InputSet) -> bool:
         """Whether all that the model makes of `inputs` in float64 is float64, with or without its casts."""
         sample = self.sample_of(inputs)
-        watch, search, arguments = WatchedRun(), block_sparse_models.Search(), self._arguments64(sample)
+        watch, arguments = WatchedRun(), self._arguments64(sample)
         self._model64 = copy.deepcopy(self._model).double()
-        with torch.no_grad(), self._casts() as casts, watch, search:
+        with torch.no_grad(), self._casts() as casts, watch:
             _, outputs = tree.flatten(self._model64(*arguments))
         self._keep(watch)
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
-        # Outputs in float64 are as fine as the truth, so that another order of summation would show.
-        if not self._is_cut and all(spec.torch_dtype != torch.float64 for spec in self._output_specs):
-            self._held = search.held
         self.narrowest_u = casts.narrowest_u if casts is not None else 1.0
         if not floating and not watch.narrow:
             self._whole64 = self._model64
@@ -224,7 +206,7 @@ class Truths:
         def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             """What the model in float64 returns for these input tensors."""
             arguments = tree.rebuild(inputs.skeleton, [_in_double(tensor, absolute) for tensor in tensors])
-            with torch.no_grad(), self._casts(), mode, block_sparse_models.without(self._held, self._sound):
+            with torch.no_grad(), self._casts(), mode:
                 _, outputs = tree.flatten(self._model64(*arguments))
             return [tensor.detach() for tensor in outputs]
 

@@ -158,22 +158,3 @@ def test_a_truth_takes_what_its_outputs_are_views_of_and_its_scales(reference_of
     truth = reference.truth(reference.draw(), with_eager=False)
     assert reference.truth_bytes == 8 * elements
     assert (reference.truth_name == "eager") is bool(truth.eager)
-
-
-def test_what_was_found_of_truths_that_could_not_be_made_says_nothing_of_later_ones(reference_of, monkeypatch):
-    truths, made = reference_of()._truths, []
-
-    def no_room(sets, with_eager):
-        truths._sound.append(torch.tensor(False))
-        raise torch.OutOfMemoryError("no room")
-
-    def sound(sets, with_eager):
-        made.append(1)
-        truths._sound.append(torch.tensor(True))
-        return []
-
-    monkeypatch.setattr(truths, "_of", no_room)
-    with pytest.raises(torch.OutOfMemoryError):
-        truths.of([])
-    monkeypatch.setattr(truths, "_of", sound)
-    assert truths.of([]) == [] and made == [1]
