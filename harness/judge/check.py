@@ -179,13 +179,9 @@ def _check(
     errors: list[ErrorFigures], timeout_s: float | None = None,
 ) -> None:
     """A launch for each of `families`, whose figures go to `errors`. Raises Failed for a mistake in logic."""
-    sets = [reference.draw_ready(family) for family in families]
-    try:
-        made = session.launch(sets, gate=False, timeout_s=timeout_s)
-        figures = verify(session, reference, sets, made, precision_class, with_eager=True)
-    finally:
-        reference.forget_ready(taken_only=True)
-    for each in figures:
+    sets = [reference.draw(family) for family in families]
+    made = session.launch(sets, gate=False, timeout_s=timeout_s)
+    for each in verify(session, reference, sets, made, precision_class, with_eager=True):
         errors.append(each)
         if classify([each], reference.terms) is None:
             raise wrong([each], reference)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -78,7 +78,7 @@ class DeviceRun:
         except BaseException:
             self._prestart.drop()
             raise
-        self._to_come, self._following = list[Entry](), None  # the entries left, and that which is known to be next
+        self._to_come = list[Entry]()  # the entries left but for that which is known to be next
         self.lost: str | None = None  # why this device can judge nothing any more
         self._check_only = False
         self._rows = RowsOverBaseline(problem.baseline)
@@ -91,8 +91,7 @@ class DeviceRun:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.context = context = JudgingContext(
             self._backend, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
-            self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
-            lambda: bool(self._following or self._to_come),
+            self._wanted_extras, self._prestart.wait_until_open,
         )
         return EntryJudge(context, self._control, self._examiner)
 
@@ -130,10 +129,7 @@ class DeviceRun:
             self._judge_and_baseline(BASELINES["eager"], None)
         elif self._control.is_old or self._control.could_be_quieter:
             self._control.renew()
-        try:
-            self._judge_and_baseline(candidate, None)
-        finally:
-            self._judge.forget_ready()  # nobody knows when the next one comes
+        self._judge_and_baseline(candidate, None)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
@@ -163,7 +159,6 @@ class DeviceRun:
                 self._judge_and_baseline(entry, following)
         finally:
             self._prestart.drop()
-            self._judge.forget_ready()
 
     def _judge_and_baseline(self, entry: Entry, following: Entry | None) -> None:
         """Judge `entry` and record it; after eager the baseline of the user's own, which all other rows are over."""
@@ -177,7 +172,6 @@ class DeviceRun:
 
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
-        self._following = following
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
@@ -228,7 +222,7 @@ class DeviceRun:
         starter = self._prestart.take(entry) or starter
         try:
             self._prestart.start(following, self._build_pool, open_device=self._backend.has_room_for_waiting())
-            self._prestart.start(next(self._likely_after_that(), None), self._build_pool)
+            self._prestart.start(self._likely_after_that(), self._build_pool)
             judgement = self._judge.judge(
                 prepared, [starter.start] * self._settings.workers, lambda text: self._progress.status(entry.name, text)
             )
@@ -247,16 +241,9 @@ class DeviceRun:
             self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
 
-    def _open_after_that(self) -> None:
-        """As a worker goes, have the one of the turn after the next open the device, and start the one after that."""
-        if self._backend.has_room_for_waiting():
-            likely = self._likely_after_that()
-            self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
-            self._prestart.start(next(likely, None), self._build_pool)
-
-    def _likely_after_that(self) -> Iterator[Entry]:
-        """What may come after the one that follows: it imports already, and opens the device as a worker goes."""
-        return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
+    def _likely_after_that(self) -> Entry | None:
+        """What may come after the one that follows: it imports already."""
+        return next((each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each)), None)
 
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)

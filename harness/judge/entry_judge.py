@@ -215,15 +215,9 @@ class EntryJudge:
 
     def _give_back(self) -> None:
         """Leave nothing of a failure on the device."""
-        self.forget_ready()
         gc.collect()  # errors that were handed on are in cycles with their frames
         self._backend.forget_launches()
         self._backend.release_memory()
-
-    def forget_ready(self) -> None:
-        """Give back the memory of what is ready for the checks of an entry that may not come."""
-        for reference in self._references:
-            reference.forget_ready()
 
 
 def _tell_of_worker(tell: Tell, number: int, workers: int, text: str) -> None:

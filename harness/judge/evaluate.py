@@ -6,15 +6,12 @@ kernels ran. Nothing that was not verified is timed, and nothing is reported tha
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Callable
 
 from harness.judge import stages
-from harness.judge.stages import Attempt, JudgingContext
+from harness.judge.stages import Attempt
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status, Verdict
-from harness.reference.expected_pool import make_ready
 
 Stage = Callable[[Attempt], None]  # adds to the attempt's judgement; raises Failed
 
@@ -35,9 +32,7 @@ def evaluate(attempt: Attempt) -> None:
         for stage in STAGES:
             stage(attempt)
     finally:
-        ending = sys.exc_info()[1]
-        interrupted = ending is not None and not isinstance(ending, Exception)
-        attempt.session.stop(None if interrupted else lambda: _prepare_next(attempt.context))
+        attempt.session.stop()
     for stage in AFTERWARDS:
         stage(attempt)
 
@@ -53,14 +48,3 @@ def check_only(attempt: Attempt) -> Verdict:
     return Verdict(
         Status.CHECKED, ReasonCode.NOT_TIMED, f"right{' at ' if sizes else ''}{sizes}; it was asked for without a time"
     )
-
-
-def _prepare_next(context: JudgingContext) -> None:
-    """Do what need not wait until a killed worker has gone. What goes wrong is said by whose turn it is."""
-    backend, launches = context.backend, context.settings.check_launches
-    with contextlib.suppress(Exception):
-        context.open_next()
-    memory_bytes = None if backend.limits.is_host else backend.identity.memory_bytes
-    if context.expects_another() and not make_ready(context.references, launches, memory_bytes):
-        with contextlib.suppress(Exception):
-            backend.release_memory()

@@ -49,7 +49,7 @@ class JudgingContext:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait for their
-    turn. `open_next` is called as a worker goes, and may make one busy again. `expects_another`: whether an entry follows.
+    turn.
     """
 
     backend: Backend
@@ -59,8 +59,6 @@ class JudgingContext:
     model_seed: int
     wanted_extras: Collection[str] = ()
     wait_for_others: Callable[[], Collection[int]] = tuple
-    open_next: Callable[[], None] = lambda: None
-    expects_another: Callable[[], bool] = lambda: True
 
     def session(self, start: Start) -> Session:
         """A session with the worker that `start` starts."""

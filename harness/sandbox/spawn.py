@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -127,18 +127,16 @@ class Child:
             name = f"signal {-code}"
         return f"killed by {name}"
 
-    def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
-        """End it and everything it started, at once; safe to call again and after its end. While it goes, which takes a
-        tenth of a second where a GPU's context is taken apart, `meanwhile` is called.
-        """
+    def kill(self) -> None:
+        """End it and everything it started, at once; safe to call again and after its end."""
         with self._lock:
             if self._killed:
                 return
             self._killed = True
             try:
                 if self._process.poll() is None:
-                    self._end(meanwhile)
-            finally:  # whatever `meanwhile` raised
+                    self._end()
+            finally:  # whatever interrupts that
                 self._clear_away()
 
     def _clear_away(self) -> None:
@@ -153,7 +151,7 @@ class Child:
         self._output.finish(1.0)
         _living.discard(self)
 
-    def _end(self, meanwhile: Callable[[], None] | None) -> None:
+    def _end(self) -> None:
         self._ended_by_us = True
         below = processes.descendants(self.pid)
         if "pid" in self.sandbox.namespaces:
@@ -161,12 +159,8 @@ class Child:
             for pid in below:
                 processes.kill(pid)
         self._close_lifeline()
-        try:
-            if meanwhile is not None:
-                meanwhile()
-        finally:
-            if not self._ends_within(_END_TIMEOUT_S if below else 1.0):
-                self._kill_group()
+        if not self._ends_within(_END_TIMEOUT_S if below else 1.0):
+            self._kill_group()
 
     def _kill_group(self) -> None:
         for pid in [*processes.descendants(self.pid), self.pid]:

@@ -254,13 +254,10 @@ class FakeWorker:
     def output(self) -> str:
         return ""
 
-    def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
+    def kill(self) -> None:
         if not self.is_alive:
             return
         self.is_alive = False
-        self._tell("goes")
-        if meanwhile is not None:
-            meanwhile()
         self._tell("ends")
 
 

@@ -213,10 +213,8 @@ class ScriptedChild:
     def output(self) -> str:
         return self._said
 
-    def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
+    def kill(self) -> None:
         self.killed += 1
-        if meanwhile is not None:
-            meanwhile()
         self.channel.close()
 
 

@@ -108,26 +108,16 @@ def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(s
     assert run.rows["mine"].status is Status.OK
 
 
-def test_draws_are_made_ready_for_whoever_is_known_to_come_next_and_for_nobody_else(fake_run, monkeypatch):
-    run, made = fake_run(), []
-    monkeypatch.setattr("harness.judge.evaluate.make_ready", lambda *_: made.append(run.started[-1]) or True)
-    run.device_run.run([run.candidate(name) for name in "ab"])
-    assert run.started == ["eager", "a", "b"] and made == ["eager", "a"]
-    run.device_run.judge_alone(run.candidate("c"), run.build_pool, "2026-05-01T00:00:01Z")
-    assert run.started[-1] == "c" and made == ["eager", "a"]
-
-
 @pytest.mark.parametrize("has_room", [True, False])
-def test_as_a_worker_goes_the_one_after_the_next_opens_the_device_and_another_is_started(fake_run, has_room):
+def test_the_next_worker_opens_the_device_and_the_one_after_it_is_started(fake_run, has_room):
     run = fake_run(scripts={name: Script(900.0) for name in "abcd"})
     run.backend.has_room = has_room
     run.build_pool.building.add("c")
     run.device_run.run([run.candidate(name) for name in "abcd"])
     assert run.rows.names == ["eager", "a", "b", "d", "c"]
     before_a_ends = run.log[: run.log.index("a ends")]
-    as_a_goes = [each for each in before_a_ends[before_a_ends.index("a goes") :] if each.endswith("ahead")]
-    assert as_a_goes == (["d opens the device ahead"] if has_room else [])
     assert ("b opens the device ahead" in before_a_ends) is has_room
+    assert "d is started ahead" in before_a_ends and "d opens the device ahead" not in before_a_ends
 
 
 @pytest.mark.parametrize(("saved", "status", "code"), [

@@ -26,10 +26,7 @@ class ScriptedReference:
     truth_name, terms, problem = "float64", None, None
 
     def __init__(self):
-        self.memory, self.forgotten = MemoryPlan(SIZES), 0
-
-    def forget_ready(self):
-        self.forgotten += 1
+        self.memory = MemoryPlan(SIZES)
 
     def have_less(self):
         smaller = self.memory.smaller()

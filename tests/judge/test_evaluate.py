@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from fake_worker import PRODUCT, Script
+from fake_worker import Script
 
 from harness.model.baselines import compilation_notes
 from harness.model.verdict import ReasonCode, Status
-
-DRAWS = PRODUCT.replace("def get_inputs():\n", "def get_inputs():\n    import fake_worker\n    fake_worker.drawn()\n")
 
 
 def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
@@ -53,71 +51,6 @@ def test_on_a_cpu_who_slows_the_baseline_down_within_what_is_allowed_is_not_fast
     row, eager = run.rows["mine"], run.rows["eager"]
     assert row.status is Status.OK and row.speedup > 1.1 * eager.speedup
     assert row.call == "UNSURE" and row.speedup_lo <= 1.001 * eager.speedup_hi
-
-
-class Going:
-    """What is drawn as a worker goes: `kept` is a run's log then, and `fails` what a draw raises."""
-
-    def __init__(self, monkeypatch):
-        self.run, self.fails = None, None
-        monkeypatch.setattr("fake_worker.drawn", self, raising=False)
-
-    def __call__(self):
-        if self.run is not None and self.is_now:
-            if self.fails is not None:
-                raise self.fails
-            self.run.log.append("inputs are drawn")
-
-    @property
-    def is_now(self):
-        """Whether "mine" goes, and has not ended."""
-        return "mine goes" in self.run.log and "mine ends" not in self.run.log
-
-    @property
-    def log(self):
-        began = self.run.log.index("mine goes")
-        return self.run.log[began : self.run.log.index("mine ends", began)]
-
-
-@pytest.fixture
-def going(fake_run, monkeypatch):
-    """`going(kind, fails=…, refuses=…)`: (run, `Going`) of two candidates of which the first ends with such trouble."""
-
-    def make(kind="cuda", fails=None, refuses=None):
-        found = Going(monkeypatch)
-        run = fake_run(kind=kind, source=DRAWS, scripts={"mine": Script()})
-        found.run, found.fails = run, fails
-        plain = run.backend.has_room_for_waiting, run.backend.release_memory
-
-        def instead(usual):
-            def call():
-                if refuses is not None and found.is_now:
-                    raise refuses
-                return usual()
-
-            return call
-
-        run.backend.has_room_for_waiting, run.backend.release_memory = map(instead, plain)
-        run.device_run.run([run.candidate(name) for name in ("mine", "other", "third")])
-        return run, found
-
-    return make
-
-
-@pytest.mark.parametrize(("kind", "is_ready"), [("cuda", True), ("cpu", False)])
-def test_as_a_worker_goes_the_next_opens_the_device_and_its_checks_are_made_ready(going, kind, is_ready):
-    """On a CPU both would take the cores of who is timed next."""
-    _, found = going(kind)
-    assert ("third opens the device ahead" in found.log) is is_ready
-    assert ("inputs are drawn" in found.log) is is_ready
-
-
-@pytest.mark.parametrize("refuses", [None, OSError("no more processes")])
-def test_what_goes_wrong_there_is_nothing_of_the_workers_that_went_and_hides_no_verdict(going, refuses):
-    run, found = going(fails=RuntimeError("out of memory"), refuses=refuses)
-    assert {row.status for row in run.rows.all} == {Status.OK}
-    assert ("memory is released" in found.log) is (refuses is None)
-    assert ("third opens the device ahead" in found.log) is (refuses is None)
 
 
 def wave(call: int) -> float:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.judge import check
-from harness.launch.failures import Failed, failed
 from harness.model.problem import AccuracyRule
-from harness.model.verdict import ReasonCode, Status
 from harness.reference.expected_pool import families_checked
 from harness.reference.inputs.families import GIVEN
 
@@ -106,18 +103,3 @@ def test_what_is_there_already_takes_of_the_room(reference):
         reference.draw_ready(GIVEN)
         reference.make_ready([*reference.families, GIVEN, GIVEN], room)
     assert reference._ready.count <= 4
-
-
-class Dying:
-    """A worker that dies in its first launch."""
-
-    def launch(self, sets, **how):
-        raise failed(Status.CRASHED, ReasonCode.EXITED, "it died")
-
-
-def test_a_launch_that_fails_leaves_nothing_behind(reference):
-    for _ in range(3):
-        reference.make_ready([GIVEN] * 2, PLENTY)
-        with pytest.raises(Failed):
-            check._check(Dying(), reference, [GIVEN] * 2, "fp32", [])
-        assert not reference._ready._taken and not reference._ready.count

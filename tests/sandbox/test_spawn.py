@@ -95,23 +95,6 @@ def test_kill_may_be_called_again(start, sandbox):
     assert not Path(f"/proc/{child.pid}").exists()
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no room"), KeyboardInterrupt()])
-def test_what_is_done_meanwhile_may_fail_and_the_child_is_gone_all_the_same(start, sandbox, error):
-    child, asked = start("ignores_sigterm", sandbox=sandbox), []
-
-    def meanwhile():
-        asked.append(child)
-        raise error
-
-    with pytest.raises(type(error)):
-        child.kill(meanwhile)
-    assert asked == [child] and not Path(f"/proc/{child.pid}").exists()
-    with pytest.raises(OSError):
-        child.channel.send({}, 1.0)
-    child.kill(meanwhile)
-    assert len(asked) == 1
-
-
 @linux
 def test_a_daemon_of_a_living_child_is_gone_after_kill(start, folders, sandbox):
     touched = folders / "private" / "touched"
