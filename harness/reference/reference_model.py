@@ -28,7 +28,6 @@ from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, r
 from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.call_size import foreseen
 from harness.reference.expected import Truth, Truths, eager_of, outputs_for
-from harness.reference.expected_pool import ExpectedPool
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
 from harness.reference.inputs.one_way_rounding import NAME as ONE_WAY, one_way_family
@@ -80,7 +79,6 @@ class Reference:
             if (free is None or index < free) and is_dense(tensor) and is_as_it_lies(tensor) else None
             for index, tensor in enumerate(eager)
         ]
-        self._ready = ExpectedPool()
         self._available_bytes = available_bytes
         call = self._call_sizes(peak.bytes)
         slicing = self._slicing(first, eager, call)
@@ -274,41 +272,11 @@ class Reference:
         return self.truths([inputs], with_eager=with_eager)[0]
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
-        """`truth` of each set. One answer of the device's is waited for, and one more where zeros were left out."""
-        known = [self._ready.truth_of(inputs) for inputs in sets]
-        truths = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
+        """`truth` of each set. One answer of the device's is waited for."""
+        truths = self._truths.of(sets, with_eager=with_eager)
         for truth in truths if not any(inputs.is_slice for inputs in sets) else ():
             self._shaped(truth.outputs)
-        made = iter(truths)
-        return [next(made) if truth is None else truth for truth in known]
-
-    def make_ready(self, families: Sequence[Family], room_bytes: float) -> float:
-        """Draw inputs in `families`, where they are not ready, and find their truths, with eager's, as far as there is
-        room for all that then are; returns how much is left. `draw_ready` and `truths` have them. Raises RuntimeError as
-        PyTorch does.
-        """
-        lacking = self._ready.lacking(families)
-        each_bytes = region_bytes(self.specs) + (self.truth_bytes or 0) + region_bytes(self.output_specs)
-        room_bytes = max(0.0, room_bytes - each_bytes * self._ready.count)
-        count = min(len(lacking), int(room_bytes // each_bytes))
-        # Of several together it is seen whether the model keeps its outputs in a buffer, which later calls write over.
-        if count > 1 and self.truth_bytes is not None:
-            sets = [self.draw(family) for family in lacking[:count]]
-            for inputs, truth in zip(sets, self.truths(sets)):
-                self._ready.add(inputs, truth)
-            room_bytes -= count * each_bytes
-        return room_bytes
-
-    def draw_ready(self, family: Family) -> InputSet:
-        """A set in this family that is ready, or else a fresh one."""
-        return self._ready.take(family) or self.draw(family)
-
-    def forget_ready(self, *, taken_only: bool = False) -> None:
-        """Give back the memory of all that is ready, or of what was taken for launches that have ended or failed."""
-        if taken_only:
-            self._ready.forget_taken()
-        else:
-            self._ready.forget()
+        return truths
 
     @property
     def truth_bytes(self) -> int | None:
@@ -389,7 +357,6 @@ class Reference:
 
     def restore_memory(self, plan: MemoryPlan) -> None:
         """Go by `plan`, one of an earlier moment or a smaller one."""
-        self.forget_ready()
         if plan.tight and not self.memory.tight:
             self._can_draw_again = self._draws_alike(self._drawn())
         elif not plan.tight:
