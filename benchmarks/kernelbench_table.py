@@ -251,9 +251,11 @@ def _of_one_candidate(rows: Sequence[Row]) -> list[str]:
     taken_s = [sum(row.lines[name]["seconds"] for name in ("eager", "honest") if name in row.lines) for row in rows if row.status("honest")]
     if not taken_s:
         return []
+    devices = {row.lines["honest"].get("device") for row in rows if "honest" in row.lines}
+    beside = f"Up to {len(devices)} devices of one machine judged at once, and shared its processors. " if len(devices) > 1 else ""
     return [
         f"The rows of eager and the honest copy alone come to {sum(taken_s) / 60:.1f} minutes of one device, "
-        f"{sum(taken_s) / len(taken_s):.1f} s a problem. The start of a process comes on top. "
+        f"{sum(taken_s) / len(taken_s):.1f} s a problem. {beside}The start of a process comes on top. "
         "PyTorch copies need no build; those of CUDA run beside the timing of the problem before.", "",
     ]
 
