@@ -16,7 +16,6 @@ from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.backend import Backend
-from harness.device.gpu_ahead import first_calls_made
 from harness.judge.build_pool import BuildPool
 from harness.judge.control_keeper import KEEPS_S, ControlKeeper
 from harness.judge.entry_judge import EntryJudge
@@ -63,8 +62,7 @@ class DeviceRun:
         # The control, whose worker gets ready meanwhile.
         self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
         backend.peak_bytes()  # what an earlier problem held until now is no part of the first row's
-        with first_calls_made(backend.torch_device):
-            load_ahead()
+        load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
