@@ -6,12 +6,14 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.errors import InputError, NothingToRun
 from harness.model.paths import PROGRAM
-from harness.protocol.context_opening import set_for_driver
+from harness.protocol.context_opening import open_in_thread, set_for_driver
 
 if TYPE_CHECKING:
     import argparse
@@ -126,3 +128,11 @@ def why_no_gpu() -> str:
     except (RuntimeError, AssertionError) as error:
         words = f" ({' '.join(str(error).split())[:200]})"
     return f"PyTorch finds no usable NVIDIA GPU{words}"
+
+
+def open_context_early(name: str) -> threading.Thread | None:
+    """Have a thread open the GPU of `auto` or `cuda:N`, where this PyTorch can use one, while it is imported."""
+    spec = None if name == "cpu" else importlib.util.find_spec("torch")  # which imports nothing
+    if spec is None or spec.origin is None or not any(Path(spec.origin).parent.glob("lib/libtorch_cuda.so*")):
+        return None
+    return open_in_thread(int(name.partition(":")[2] or 0))

@@ -10,8 +10,9 @@ from typing import Any
 
 from harness.build.toolchain import check_architectures, find_toolchain, parse_architectures
 from harness.cli.diagnosis.host import advice_on_bytecode
-from harness.device.choice import check_device_name, check_device_names, check_ray, ray_words, require_torch
-from harness.device.gpu_ahead import open_context_early
+from harness.device.choice import (
+    check_device_name, check_device_names, check_ray, open_context_early, ray_words, require_torch,
+)
 from harness.model.candidate import find_candidates, rivals_of
 from harness.model.errors import NothingToRun
 from harness.model.files.text_files import shown

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.device.gpu_ahead import open_context_early
+from harness.device.choice import open_context_early
 from harness.protocol.context_opening import open_in_thread
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OPENED_FIRST = """
 import ctypes, sys
-from harness.device.gpu_ahead import open_context_early
+from harness.device.choice import open_context_early
 
 open_context_early("cuda:0").join()
 assert "torch" not in sys.modules
