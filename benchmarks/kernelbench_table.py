@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,8 +251,12 @@ def _of_one_candidate(rows: Sequence[Row]) -> list[str]:
     taken_s = [sum(row.lines[name]["seconds"] for name in ("eager", "honest") if name in row.lines) for row in rows if row.status("honest")]
     if not taken_s:
         return []
-    devices = {row.lines["honest"].get("device") for row in rows if "honest" in row.lines}
-    beside = f"Up to {len(devices)} devices of one machine judged at once, and shared its processors. " if len(devices) > 1 else ""
+    by_day = defaultdict(set)
+    for row in rows:
+        if "device" in row.lines.get("honest", {}):
+            by_day[row.lines["honest"]["utc"][:10]].add(row.lines["honest"]["device"])
+    at_once = max(map(len, by_day.values()), default=0)
+    beside = f"Up to {at_once} devices of one machine judged at once, and shared its processors. " if at_once > 1 else ""
     return [
         f"The rows of eager and the honest copy alone come to {sum(taken_s) / 60:.1f} minutes of one device, "
         f"{sum(taken_s) / len(taken_s):.1f} s a problem. {beside}The start of a process comes on top. "

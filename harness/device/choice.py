@@ -1,4 +1,4 @@
-"""Which device a run judges on."""
+"""Which device a run judges on, and opening it early."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def why_no_gpu() -> str:
 
 
 def open_context_early(name: str) -> threading.Thread | None:
-    """Have a thread open the GPU of `auto` or `cuda:N`, where this PyTorch can use one, while it is imported."""
+    """Have a thread open the GPU of `auto` or `cuda:N`, where this PyTorch can use one, while PyTorch is imported."""
     spec = None if name == "cpu" else importlib.util.find_spec("torch")  # which imports nothing
     if spec is None or spec.origin is None or not any(Path(spec.origin).parent.glob("lib/libtorch_cuda.so*")):
         return None

@@ -48,8 +48,7 @@ _REORDERED = (
 class JudgingContext:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
-    `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait for their
-    turn.
+    `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait their turn.
     """
 
     backend: Backend

@@ -159,8 +159,12 @@ class Child:
             for pid in below:
                 processes.kill(pid)
         self._close_lifeline()
-        if not self._ends_within(_END_TIMEOUT_S if below else 1.0):
-            self._kill_group()
+        has_ended = False
+        try:
+            has_ended = self._ends_within(_END_TIMEOUT_S if below else 1.0)
+        finally:  # a wait that is interrupted leaves nothing behind either
+            if not has_ended:
+                self._kill_group()
 
     def _kill_group(self) -> None:
         for pid in [*processes.descendants(self.pid), self.pid]:

@@ -126,6 +126,15 @@ def test_what_had_room_in_less_has_room_in_more(table):
     ) in with_48
 
 
+def test_how_many_devices_judged_at_once_is_said_of_the_day_with_most(table):
+    lines = [
+        line(f"1/{number}", "honest", "ok", 1.0, 8.0, device=f"cuda:{device}", utc=f"2026-01-0{day}T00:00:00")
+        for number, device, day in ((1, 0, 1), (2, 1, 1), (3, 2, 2))
+    ]
+    assert "Up to 2 devices of one machine judged at once" in table.page(lines)
+    assert "judged at once" not in table.page(lines[2:])
+
+
 def test_another_device_has_totals_of_its_own_and_no_row(table):
     other = [line("1/2", "honest", "unsure", 9.0, 40.0, device_name="a larger GPU", reason="it is not quiet")]
     text = table.page([*LINES, *other])

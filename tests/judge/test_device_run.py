@@ -116,6 +116,7 @@ def test_the_next_worker_opens_the_device_and_the_one_after_it_is_started(fake_r
     run.device_run.run([run.candidate(name) for name in "abcd"])
     assert run.rows.names == ["eager", "a", "b", "d", "c"]
     before_a_ends = run.log[: run.log.index("a ends")]
+    assert "b is started ahead" in before_a_ends
     assert ("b opens the device ahead" in before_a_ends) is has_room
     assert "d is started ahead" in before_a_ends and "d opens the device ahead" not in before_a_ends
 

@@ -95,6 +95,25 @@ def test_kill_may_be_called_again(start, sandbox):
     assert not Path(f"/proc/{child.pid}").exists()
 
 
+def test_a_kill_that_is_interrupted_leaves_no_child_behind(start, sandbox, monkeypatch):
+    child, waits = start("ignores_sigterm", sandbox=sandbox), []
+    usual = child._ends_within
+
+    def interrupted(timeout_s):
+        waits.append(timeout_s)
+        if len(waits) == 1:
+            raise KeyboardInterrupt
+        return usual(timeout_s)
+
+    monkeypatch.setattr(child, "_ends_within", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.kill()
+    assert len(waits) == 2 and not Path(f"/proc/{child.pid}").exists()
+    with pytest.raises(OSError):
+        child.channel.send({}, 1.0)
+    child.kill()
+
+
 @linux
 def test_a_daemon_of_a_living_child_is_gone_after_kill(start, folders, sandbox):
     touched = folders / "private" / "touched"

@@ -50,7 +50,7 @@ def _given(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[t
 
 
 def _signs(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
-    # A zero stays as it is: who leaves blocks of zeros out by their bits is to find them here too.
+    # A zero stays as it is: a candidate that leaves blocks of zeros out by their bits is to find them here too.
     return [changed_in_pieces(_with_signs, tensor) for tensor in tensors]
 
 
