@@ -54,8 +54,8 @@ def test_on_a_cpu_who_slows_the_baseline_down_within_what_is_allowed_is_not_fast
 
 
 def wave(call: int) -> float:
-    """Times that rise and fall by a third, too slowly for a probe to make anything of it."""
-    return 500.0 * math.exp(0.3 * math.sin(call / 40))
+    """Times that rise and fall by two thirds, too slowly for a probe to make anything of it."""
+    return 500.0 * math.exp(0.5 * math.sin(call / 40))
 
 
 @pytest.mark.parametrize(("name", "synchronises", "is_control_gated", "is_doubted"), [
