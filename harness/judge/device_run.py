@@ -17,7 +17,7 @@ from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.backend import Backend
 from harness.judge.build_pool import BuildPool
-from harness.judge.control_keeper import KEEPS_S, ControlKeeper
+from harness.judge.control_keeper import ControlKeeper
 from harness.judge.entry_judge import EntryJudge
 from harness.judge.judgement import Judgement
 from harness.judge.references import references_at_all_sizes
@@ -32,7 +32,7 @@ from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
-from harness.results.assembly import measured_facts, record_of, samples_of
+from harness.results.assembly import CANARIES_KEEP_S, measured_facts, record_of, samples_of
 from harness.results.own_baseline import RowsOverBaseline
 from harness.results.writer import RecordSink
 from harness.timing.stats import load_ahead
@@ -107,7 +107,7 @@ class DeviceRun:
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
         self.lost = self.lost and self._backend.unhealthy()
         is_settled = build_pool.is_settled(candidate)
-        is_old = time.monotonic() - self._facts_at > KEEPS_S
+        is_old = time.monotonic() - self._facts_at > CANARIES_KEEP_S
         if not (is_settled or self.lost) and is_old and build_pool.is_quiet:
             with suppress(RuntimeError):  # a device that is full or gone: what is tried on it says so, in its row
                 self._facts, self._facts_at = self._measure(utc), time.monotonic()

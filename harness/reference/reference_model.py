@@ -31,14 +31,14 @@ from harness.reference.expected import Truth, Truths, eager_of, outputs_for
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
 from harness.reference.inputs.one_way_rounding import NAME as ONE_WAY, one_way_family
-from harness.reference.inputs.sets import RedrawnInputs, InputSet, Inputs, draw_set, fresh_seed
+from harness.reference.inputs.sets import InputSet, Inputs, RedrawnInputs, draw_set, fresh_seed, slice_of
 from harness.reference.measured_bounds import MeasuredBounds
 from harness.reference.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.reference.reference_checks import (
     NOT_SHORT_S, call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
     seconds_of,
 )
-from harness.reference.slices import Slicing, find_slicing
+from harness.reference.slices import ROWS, Slicing, find_slicing
 from harness.reference.spreads import with_arithmetic
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
@@ -46,6 +46,7 @@ _USUAL_BYTES = 8 << 30  # where nobody says what there is
 # it takes eager's time have one, so that all truths take no longer than eager's outputs of all, within these limits.
 _SLOW_TRUTH_S, _LONGER = 0.002, 1.25
 _LEAST_ONE_OF, _MOST_ONE_OF = 8, 32
+_PARTS = 8  # of a batch, of which one is looked at for chance
 
 
 class Reference:
@@ -174,12 +175,22 @@ class Reference:
 
     def _differing(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> tuple[float, ...]:
         """By how much calls on the same inputs differ. Raises InputError for a reference that is random."""
-        in_float64 = self.truth_name == "float64"
+        def call64() -> list[torch.Tensor]:
+            return self.truth(self._part_of(inputs, eager), with_eager=False).outputs
+
         return call_to_call_u(
-            eager, lambda: self._shaped(self.eager(inputs)),
-            (lambda: self.truth(inputs, with_eager=False).outputs) if in_float64 else None,
+            eager, lambda: self._shaped(self.eager(inputs)), call64 if self.truth_name == "float64" else None,
             self.longest_sum, self.problem.reference_path,
         )
+
+    def _part_of(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> InputSet:
+        """A few rows of `inputs` where those are seen to give the same rows of `eager`, or all: what is drawn by chance
+        shows in them as well, and a convolution in float64 can take seconds.
+        """
+        slicing = self._truths.slicing or self._find_slicing(inputs, eager)
+        if slicing is None or slicing.join != ROWS:
+            return inputs
+        return slice_of(inputs, slicing.cut(inputs.tensors(), slicing.stretches(_PARTS)[0]))
 
     def usual_truth(self) -> Truth:
         """The truth of a sample of a fresh draw, with eager; how long it took is kept for `float64_one_of`."""
@@ -337,10 +348,13 @@ class Reference:
         if slices_wanted(sizes, self._available_bytes) == 1 or "value" in str(self.shape) or "dict" in str(self.shape):
             return None
 
-        def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            return outputs_for(self.model, first.skeleton, tensors)
+        return self._find_slicing(first, eager)
 
-        return find_slicing(call, first.tensors(), eager)
+    def _find_slicing(self, inputs: InputSet, outputs: Sequence[torch.Tensor]) -> Slicing | None:
+        def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            return outputs_for(self.model, inputs.skeleton, tensors)
+
+        return find_slicing(call, inputs.tensors(), outputs)
 
     def _draws_alike(self, first: InputSet) -> bool:
         """Whether a seed gives the same inputs each time, so that they need not be kept."""

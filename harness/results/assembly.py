@@ -11,10 +11,12 @@ import math
 import secrets
 import statistics
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from harness import __version__
 from harness.build.compiler_report import of_each
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 _LOG_CHARACTERS = 20_000
 # The times of each probe that holds some against others, in the raw samples.
 _PROBE_NAMES = {"early": Probe.EARLY_READ, "completed": Probe.LATE_INPUT, "valued": Probe.INPUT_VALUE}
-
+# For how long canaries stand for their device: problem after problem of a suite needs them, each after a few seconds.
+CANARIES_KEEP_S = 60.0
 
 # What a record has from `RunFacts` as it is.
 _SHARED = (
@@ -70,6 +73,28 @@ class RunFacts:
     sandbox: str
 
 
+@dataclass(frozen=True)
+class Canaries:
+    """Known rates of a device, and what its clock reads around nothing, measured at `at_s` of time.monotonic()."""
+
+    gbps: float
+    tflops: float | None
+    event_floor_us: float
+    at_s: float
+
+
+_canaries: WeakKeyDictionary[Backend, Canaries] = WeakKeyDictionary()
+
+
+def canaries_of(backend: Backend) -> Canaries:
+    """The canaries of `backend`, measured now or within the last `CANARIES_KEEP_S` seconds."""
+    kept = _canaries.get(backend)
+    if kept is None or time.monotonic() - kept.at_s > CANARIES_KEEP_S:
+        kept = Canaries(backend.copy_gbytes_s(), backend.multiply_add_tflops(), backend.event_floor_us(), time.monotonic())
+        _canaries[backend] = kept
+    return kept
+
+
 def measured_facts(
     problem: Problem, sizes: Mapping[str, int], settings: Settings, backend: Backend, utc: str, *, command: str | None,
     sandbox: str,
@@ -77,13 +102,13 @@ def measured_facts(
     """The facts of a run that begins at `utc`, canaries and the limits of the device among them."""
     flops = problem.flops.evaluate(sizes) if problem.flops else None
     useful_bytes = problem.bytes.evaluate(sizes) if problem.bytes else None
-    bandwidth = backend.copy_gbytes_s()
+    canaries = canaries_of(backend)
     peaks = None if backend.limits.is_host else load_peaks(backend.identity.name)
-    limits = speed_limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class)
+    limits = speed_limits(flops, useful_bytes, canaries.gbps, peaks, problem.accuracy.precision_class)
     return RunFacts(
         run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
         problem=problem, sizes=sizes, backend=backend, limits=limits, useful_flops=flops, useful_bytes=useful_bytes,
-        canary_gbps=bandwidth, canary_tflops=backend.multiply_add_tflops(), event_floor_us=backend.event_floor_us(),
+        canary_gbps=canaries.gbps, canary_tflops=canaries.tflops, event_floor_us=canaries.event_floor_us,
         sandbox=f"{sandbox}; {backend.transport}",
     )
 

@@ -10,6 +10,7 @@ import torch
 from harness.model.errors import InputError
 from harness.model.problem import AccuracyRule
 from harness.model.problem_notes import ProblemNote
+from harness.reference.expected import Truths
 from harness.reference.reference_checks import distance_u, sampled
 
 MODEL = """
@@ -104,11 +105,24 @@ def test_sums_in_another_order_each_time_count_as_an_error_of_eagers_own(made):
 
 @pytest.mark.parametrize("result", [
     "torch.nn.functional.dropout(x)", "x + 1e-5 * torch.randn_like(x)", "x + torch.randn_like(x, dtype=torch.float32) * 1e-5",
-    "(torch.rand(1) > 0.5).int() + (x * 1e6).int() % 97 + torch.randint(0, 1 << 30, (1,))",
-], ids=["dropout", "by 1e-5", "by 1e-5 in float32 alone", "whole numbers"])
+    "(torch.rand(1) > 0.5).int() + (x * 1e6).int() % 97 + torch.randint(0, 1 << 30, (1,))", "x + 2e-6 * torch.rand_like(x)",
+], ids=["dropout", "by 1e-5", "by 1e-5 in float32 alone", "whole numbers", "so little that its rows look independent"])
 def test_a_reference_that_is_random_is_refused_however_little_it_is(made, result):
     with pytest.raises(InputError, match="is random: two calls on the same inputs differ by .* Call self.eval"):
         made(result=result)
+
+
+def test_chance_is_looked_for_in_a_few_rows_where_rows_do_not_depend_on_each_other(made, monkeypatch):
+    lengths = []
+    whole = Truths.of
+    monkeypatch.setattr(Truths, "of", lambda self, sets, **how: [
+        lengths.extend(each.tensors()[0].shape[0] for each in sets), whole(self, sets, **how)
+    ][1])
+    made(result=NEVER_TWICE_IN_ONE_ORDER)
+    assert lengths[:2] == [8, 8]
+    lengths.clear()
+    made(result=f"{NEVER_TWICE_IN_ONE_ORDER} + x.mean()")
+    assert lengths[:2] == [64, 64]
 
 
 def test_random_parts_below_what_any_bound_allows_count_as_an_error_of_eagers_own(made):
