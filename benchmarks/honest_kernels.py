@@ -5,7 +5,7 @@
 
 benchmarks/honest/ has a problem for each operator, and beside it a folder of kernels: losses as trees over blocks of 256
 with atomics and as a thread a row, then norms, softmax, attention, pooling, convolutions, scans and products. On a GPU the
-CUDA kernels are built first, all at once, and judged at the problems' sizes. On a CPU their twins in PyTorch operations,
+CUDA kernels are built while the first are judged, at the problems' sizes. On a CPU their twins in PyTorch operations,
 which sum in the same order, are judged at the small sizes that each problem has for it. With --out the same command goes
 on where the last one was stopped. The table has the largest error found and allowed, and eager's own. The exit code is 0 when
 all are ok, 3 when one is not, 4 when the time was over before.
@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import argparse
 import ast
-import multiprocessing
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tabulate import tabulate
 
@@ -31,15 +28,15 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
 from judged_lines import Line, LineFile, key_of, read_lines  # noqa: E402
 from kernelbench_sweep import EXIT_NOT_ALL, add_sweep_flags, devices_asked, interrupt_by_sigterm  # noqa: E402
-from sweeping import Sweep  # noqa: E402
+from sweeping import Sweep, built_ahead  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
 from warm_referee import Setup  # noqa: E402
 
 from harness.model.candidate import read_candidate  # noqa: E402
-from harness.model.errors import HarnessError, InputError  # noqa: E402
+from harness.model.errors import InputError  # noqa: E402
 from harness.model.files.reference_source import with_sizes  # noqa: E402
-from harness.model.problem import load_problem  # noqa: E402
 from harness.model.settings import load_settings  # noqa: E402
+from harness.runs.suite.children import identify  # noqa: E402
 
 HONEST = REPOSITORY / "benchmarks" / "honest"
 EXIT_NOT_OK = 3
@@ -86,37 +83,6 @@ def honest_tasks(is_cpu: bool, only: Sequence[str] = ()) -> list[HonestTask]:
     return tasks
 
 
-def build_ahead(tasks: Sequence[HonestTask], device: str, config: str) -> None:
-    """Build every kernel for the GPU into the cache, as many at a time as there are builders; the body of a process of its
-    own, which lets go of the GPU.
-    """
-    from harness.build.cache import Cache
-    from harness.build.queue import builders_at_once
-    from harness.device.choice import open_backend
-    from harness.judge.build_pool import queue_for, toolchain_for
-    from harness.sandbox.prestart import prestart
-    from harness.sandbox.sandbox_choice import strongest_sandbox
-
-    prestart()
-    identity = open_backend(device).identity
-    toolchain, settings, sandbox = toolchain_for(identity.sm, ()), load_settings(config), strongest_sandbox()
-    under_way: deque[Any] = deque()
-    for task in tasks:
-        path, kernels = task.prepared(Path(tempfile.gettempdir()), is_cpu=False)
-        candidates = [read_candidate(each) for each in kernels.values()]
-        queue = queue_for(load_problem(path), candidates, toolchain, settings, identity, Cache(), sandbox)
-        under_way.append(queue)
-        if len(under_way) >= builders_at_once():
-            _finish(under_way.popleft())
-    while under_way:
-        _finish(under_way.popleft())
-
-
-def _finish(queue: Any) -> None:
-    with queue:
-        queue.wait_until_idle()
-
-
 def table(lines: Sequence[Line]) -> str:
     """A row for each kernel: what became of it, its largest error and what was allowed, eager's, and the speedup."""
     rows = []
@@ -141,9 +107,7 @@ def main() -> None:
     options = parser.parse_args()
     load_settings(options.config)
     devices = devices_asked(options)
-    from harness.device.choice import device_kind
-
-    is_cpu = device_kind(devices[0]) == "cpu"
+    is_cpu = identify(devices[0]).kind == "cpu"
     tasks = honest_tasks(is_cpu, options.only)
     with tempfile.TemporaryDirectory(prefix="honest-kernels-") as folder:
         path = options.out or Path(folder) / "lines.jsonl"
@@ -171,16 +135,9 @@ def judge(
     if not left:
         return True
     interrupt_by_sigterm()
-    if not is_cpu:
-        print("building them", file=sys.stderr)
-        process = multiprocessing.get_context("spawn").Process(target=build_ahead, args=(left, devices[0], options.config))
-        process.start()
-        process.join()
-        if process.exitcode:
-            raise HarnessError(f"the process that was to build them ended with code {process.exitcode}")
-    return Sweep(
-        left, devices, Setup(options.config), out, seconds=60 * options.minutes, each_s=60 * options.each_minutes
-    ).run()
+    setup = Setup(options.config)
+    with built_ahead(left, "cpu" if is_cpu else devices[0], setup):
+        return Sweep(left, devices, setup, out, seconds=60 * options.minutes, each_s=60 * options.each_minutes).run()
 
 
 if __name__ == "__main__":

@@ -35,12 +35,13 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
 from judged_lines import LineFile, key_of, read_lines  # noqa: E402
 from kernelbench_variants import VARIANTS, KernelBenchTask  # noqa: E402
-from sweeping import Sweep  # noqa: E402
+from sweeping import Sweep, built_ahead  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
 from warm_referee import Setup, settings_of  # noqa: E402
 
-from harness.device.choice import check_device_name, check_device_names, devices_of  # noqa: E402
+from harness.device.choice import check_device_name, check_device_names  # noqa: E402
 from harness.model.errors import InputError  # noqa: E402
+from harness.runs.suite.children import devices_here  # noqa: E402
 
 LEVELS = (1, 2, 3)
 EXIT_NOT_ALL = 4
@@ -109,7 +110,7 @@ def devices_asked(options: argparse.Namespace) -> Sequence[str]:
     check_device_name(options.device)
     if not options.devices:
         return (options.device,)
-    return devices_of(check_device_names(",".join(options.devices), options.device), lambda text: print(text, file=sys.stderr))
+    return devices_here(check_device_names(",".join(options.devices), options.device), lambda text: print(text, file=sys.stderr))
 
 
 def interrupt_by_sigterm() -> None:
@@ -141,9 +142,10 @@ def main() -> None:
     tasks = tasks_left(files, options.variants, earlier, options.retry, options.memory_gb, options.shrink)
     print(f"{len(tasks)} of {len(files)} problems are left", file=sys.stderr)
     interrupt_by_sigterm()
-    is_all = not tasks or Sweep(
-        tasks, devices, setup, out, seconds=60 * options.minutes, each_s=60 * options.each_minutes,
-    ).run()
+    with built_ahead(tasks, devices[0], setup):
+        is_all = not tasks or Sweep(
+            tasks, devices, setup, out, seconds=60 * options.minutes, each_s=60 * options.each_minutes,
+        ).run()
     print(counts_text(read_lines([options.out])))
     sys.exit(0 if is_all else EXIT_NOT_ALL)
 

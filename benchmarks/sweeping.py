@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from judged_lines import LineFile
-from warm_referee import Setup, Task, judge_tasks
+from warm_referee import Setup, Task, judge_tasks, settings_of
 
+from harness.model.candidate import Candidate, read_candidate
 from harness.model.errors import HarnessError
+from harness.model.problem import Problem, load_problem
+from harness.runs.suite.early_builds import building_ahead
 
 _SAMPLE_S = 0.05
 _PATIENCE_S = 15.0
@@ -111,6 +116,30 @@ class _Judge:
         return f"ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
 
 
+@contextmanager
+def built_ahead(tasks: Sequence[Task], device: str, setup: Setup) -> Iterator[None]:
+    """Have the candidates of `tasks` built meanwhile, in this order, as `run.py suite` does: each judge finds its own in the
+    cache. What is to be shrunk first is not built ahead.
+    """
+    with tempfile.TemporaryDirectory(prefix="kernel-referee-ahead-") as folder:
+        wanted = [_read(task, Path(folder) / str(number)) for number, task in enumerate(tasks) if not is_shrunk(task)]
+        with building_ahead([each for each in wanted if each is not None], device, settings_of(setup)):
+            yield
+
+
+def _read(task: Task, folder: Path) -> tuple[Problem, list[Candidate]] | None:
+    folder.mkdir()
+    with suppress(HarnessError):  # which its judge says of it
+        path, candidates = task.prepared(folder, False)
+        return load_problem(path), [read_candidate(each) for each in candidates.values()]
+    return None
+
+
+def is_shrunk(task: Task) -> bool:
+    """Whether the sizes of a problem are made small before it is judged."""
+    return bool(getattr(task, "is_shrunk", False))
+
+
 class Sweep:
     """Has `tasks` judged on `devices` until they, or the time, are over. `tell` gets a sentence for each thing of note.
 
@@ -199,7 +228,7 @@ class Sweep:
                 self._keep(referee, {
                     "problem": task.key, "name": task.path.stem, "candidate": name, "status": status, "reason_code": "",
                     "reason": f"{reason}, at the stage '{stage}'" if stage else reason, "config": self._setup.config,
-                    "memory_gb": self._setup.memory_gb, "is_shrunk": bool(getattr(task, "is_shrunk", False)),
+                    "memory_gb": self._setup.memory_gb, "is_shrunk": is_shrunk(task),
                     "utc": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                     "seconds": round(time.monotonic() - began, 3),
                     "device_name": self._device_names.get(referee.device),

@@ -23,7 +23,7 @@ from judged_lines import LONGEST_REASON
 
 from harness.model.errors import HarnessError
 from harness.report.progress import Progress
-from harness.sandbox.prestart import prestart
+from harness.sandbox.prestart import prestart, uncollected
 
 _SHOWN = (
     "status", "reason_code", "kind", "speedup", "call", "truth", "err_max_u", "err_rms_u", "eager_err_max_u",
@@ -143,7 +143,9 @@ def judge_tasks(pipe: Connection, device: str, setup: Setup) -> None:
 def _judge_each(pipe: Connection, device: str, setup: Setup) -> None:
     """Open the device and judge task after task on it, until there is none or a new process is needed."""
     prestart()
-    from harness.device.choice import open_backend
+    with uncollected():
+        import harness.judge.device_run  # noqa: F401  all that is imported anyway
+        from harness.device.choice import open_backend
 
     backend = open_backend(device)
     settings = settings_of(setup)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,38 @@ def judge(pipe, device, setup):
         pipe.send(("done", task.key != "unsound"))
         if task.key == "unsound":
             return
+
+
+@dataclass(frozen=True)
+class Written(Pretended):
+    """A task with a problem and one candidate; `refused` has none."""
+
+    is_shrunk: bool = False
+
+    def prepared(self, folder, is_cpu):
+        if self.key == "refused":
+            raise HarnessError("it cannot be made small")
+        problem, candidate = folder / "1_Problem.py", folder / "honest.py"
+        problem.write_text("class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n")
+        candidate.write_text(f"class ModelNew: ...  # {self.key}\n")
+        return problem, {"honest": candidate}
+
+
+def test_candidates_are_built_ahead_in_order_but_for_what_is_refused_or_made_small_first(benchmark_named, monkeypatch):
+    sweeping, asked = benchmark_named("sweeping"), []
+
+    @contextmanager
+    def building_ahead(wanted, device, settings):
+        asked.extend((problem.path.exists(), [each.source for each in candidates]) for problem, candidates in wanted)
+        asked.append((device, settings.name))
+        yield
+
+    monkeypatch.setattr(sweeping, "building_ahead", building_ahead)
+    tasks = [Written("one"), Written("refused"), Written("small", is_shrunk=True), Written("two")]
+    with sweeping.built_ahead(tasks, "cuda:1", benchmark_named("warm_referee").Setup()):
+        pass
+    sources = [[f"class ModelNew: ...  # {key}\n"] for key in ("one", "two")]
+    assert asked == [*((True, source) for source in sources), ("cuda:1", "quick")]
 
 
 @pytest.fixture

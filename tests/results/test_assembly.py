@@ -9,8 +9,23 @@ from harness.judge.judgement import Judgement
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.reference.accuracy.bounds import Bounds
 from harness.reference.accuracy.classes import ErrorFigures
-from harness.results.assembly import samples_of
+from harness.results.assembly import CANARIES_KEEP_S, canaries_of, samples_of
 from harness.timing.timings import Timing
+from tests.fakes.fake_device import FakeBackend, FakeClock
+
+
+def test_canaries_stand_for_a_device_for_a_minute(monkeypatch):
+    clock = FakeClock()
+    clock.install(monkeypatch)
+    backend, other = FakeBackend(clock), FakeBackend(clock)
+    backend.canaries_gbps = [4000.0, 3000.0]
+    first = canaries_of(backend)
+    other.canaries_gbps = [1000.0]
+    assert (first.gbps, canaries_of(other).gbps) == (4000.0, 1000.0)
+    clock.sleep(0.9 * CANARIES_KEEP_S)
+    assert canaries_of(backend) is first
+    clock.sleep(0.2 * CANARIES_KEEP_S)
+    assert canaries_of(backend).gbps == 3000.0
 
 
 def test_a_entry_that_did_not_come_to_a_part_lacks_it():
