@@ -17,7 +17,7 @@ from typing import Any
 from harness.device.identity import DeviceIdentity
 from harness.model.errors import HarnessError, NothingToRun
 from harness.report.progress import open_progress
-from harness.sandbox.prestart import prestart
+from harness.sandbox.prestart import prestart, uncollected
 
 Work = Callable[[], Any]
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -125,8 +125,9 @@ def _judging_all(
     def carry_out() -> Iterator[tuple[list[str], str | None, bool]]:
         parents_end.close()  # so that the parent's end is seen
         prestart()
-        from harness.device.choice import open_backend
-        from harness.judge.run import RunRequest, run  # imports torch
+        with uncollected():
+            from harness.device.choice import open_backend
+            from harness.judge.run import RunRequest, run  # imports torch
 
         backend, before, goes_on = None, torch_defaults(), True
         while goes_on:
