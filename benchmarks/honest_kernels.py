@@ -3,12 +3,12 @@
     python benchmarks/honest_kernels.py [--out honest.jsonl] [--only mse_loss softmax …] [--devices cuda:0 cuda:1 …]
                                        [--config quick] [--minutes 60] [--retry unsure …]
 
-benchmarks/honest/ has a problem for each operator, and beside it a folder of kernels: losses as trees over blocks of 256
-with atomics and as a thread a row, then norms, softmax, attention, pooling, convolutions, scans and products. On a GPU the
-CUDA kernels are built while the first are judged, at the problems' sizes. On a CPU their twins in PyTorch operations,
-which sum in the same order, are judged at the small sizes that each problem has for it. With --out the same command goes
-on where the last one was stopped. The table has the largest error found and allowed, and eager's own. The exit code is 0 when
-all are ok, 3 when one is not, 4 when the time was over before.
+benchmarks/honest/ has a problem for each operator, and beside it a folder of kernels: losses as trees over blocks of
+256 with atomics and as a thread a row, then norms, softmax, attention, pooling, convolutions, scans and products. On
+a GPU the CUDA kernels are judged at the problems' sizes, each built while those before it are judged. On a CPU their
+twins in PyTorch operations, which sum in the same order, are judged at the small sizes that each problem has for it.
+With --out the same command goes on where the last one was stopped. The table has the largest error found and allowed,
+and eager's own. The exit code is 0 when all are ok, 3 when one is not, 4 when the time was over before.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from judged_lines import LineFile
-from warm_referee import Setup, Task, judge_tasks, settings_of
+from warm_referee import Setup, Task, is_shrunk, judge_tasks, settings_of
 
 from harness.model.candidate import Candidate, read_candidate
 from harness.model.errors import HarnessError
@@ -133,11 +133,6 @@ def _read(task: Task, folder: Path) -> tuple[Problem, list[Candidate]] | None:
         path, candidates = task.prepared(folder, False)
         return load_problem(path), [read_candidate(each) for each in candidates.values()]
     return None
-
-
-def is_shrunk(task: Task) -> bool:
-    """Whether the sizes of a problem are made small before it is judged."""
-    return bool(getattr(task, "is_shrunk", False))
 
 
 class Sweep:

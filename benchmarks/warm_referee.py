@@ -43,6 +43,11 @@ class Task(Protocol):
         ...
 
 
+def is_shrunk(task: Task) -> bool:
+    """Whether the sizes of a problem are made small before it is judged."""
+    return bool(getattr(task, "is_shrunk", False))
+
+
 @dataclass(frozen=True)
 class Setup:
     """How all tasks are judged: the settings by name or path, and the memory that may be used, if that is capped."""
@@ -110,7 +115,7 @@ class _Lines:
         self._pipe.send(("line", {
             "problem": self._task.key, "name": self._task.path.stem, "candidate": candidate,
             "utc": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "config": self._setup.config,
-            "memory_gb": self._setup.memory_gb, "is_shrunk": bool(getattr(self._task, "is_shrunk", False)),
+            "memory_gb": self._setup.memory_gb, "is_shrunk": is_shrunk(self._task),
             "seconds": round(now - self._since, 3), "stages_s": self.stages.taken(), **found,
         }))
         self._since = now

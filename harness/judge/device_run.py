@@ -71,7 +71,7 @@ class DeviceRun:
             self._measure = partial(
                 measured_facts, problem, self._sizes, settings, backend, command=command, sandbox=build_pool.sandbox.text
             )
-            self._facts, self._facts_at = self._measure(utc), time.monotonic()
+            self._facts = self._measure(utc)
             self._judge = self._judge_with(references, model_seed)
         except BaseException:
             self._prestart.drop()
@@ -107,10 +107,10 @@ class DeviceRun:
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
         self.lost = self.lost and self._backend.unhealthy()
         is_settled = build_pool.is_settled(candidate)
-        is_old = time.monotonic() - self._facts_at > CANARIES_KEEP_S
+        is_old = time.monotonic() - self._facts.canaries_at_s > CANARIES_KEEP_S
         if not (is_settled or self.lost) and is_old and build_pool.is_quiet:
             with suppress(RuntimeError):  # a device that is full or gone: what is tried on it says so, in its row
-                self._facts, self._facts_at = self._measure(utc), time.monotonic()
+                self._facts = self._measure(utc)
         if is_settled:
             self._prestart.drop()  # the control's worker would hold the device until a candidate can be launched
             self._judge_and_baseline(candidate, None)

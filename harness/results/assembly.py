@@ -70,6 +70,7 @@ class RunFacts:
     canary_gbps: float
     canary_tflops: float | None
     event_floor_us: float
+    canaries_at_s: float
     sandbox: str
 
 
@@ -109,7 +110,7 @@ def measured_facts(
         run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
         problem=problem, sizes=sizes, backend=backend, limits=limits, useful_flops=flops, useful_bytes=useful_bytes,
         canary_gbps=canaries.gbps, canary_tflops=canaries.tflops, event_floor_us=canaries.event_floor_us,
-        sandbox=f"{sandbox}; {backend.transport}",
+        canaries_at_s=canaries.at_s, sandbox=f"{sandbox}; {backend.transport}",
     )
 
 
