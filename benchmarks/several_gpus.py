@@ -5,10 +5,10 @@
 
 The candidates are copies of honest ones of tests/adversarial under names of their own, for
 problems/tril_matmul.yaml, all built before anything is timed. Every run is the command line's own: `run.py PROBLEM
---devices …`. "whole" counts from its start to its end, what it takes to start up included; "judging" from when the
-first of them (or of the two baselines beside eager) is begun to when the last has its row. --for-one gives one GPU
-fewer candidates, since it needs as long for each; the two baselines then weigh more with it. "each" is the median time
-from one row of a GPU to its next: what thousands of candidates take, whatever they take to start up. With --ray each GPU is a
+--devices …`, with eager as the only baseline: the others are judged once, however many candidates there are. "whole" counts
+from its start to its end, what it takes to start up included; "judging" from when the first candidate is begun to when the
+last has its row. --for-one gives one GPU fewer candidates, since it needs as long for each. "each" is the median time from
+one row of a GPU to its next: what thousands of candidates take, whatever they take to start up. With --ray each GPU is a
 node of a Ray cluster on this machine, started before the clock is, and the command is `run.py PROBLEM --ray …`. --log
 keeps what each run said, with the second of each line.
 """
@@ -51,7 +51,7 @@ PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
 HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
 CASES = ("torch_masked", "several_launches_cuda", "reuses_buffer", "two_extensions_cuda")
 # On several devices a line begins with the device's name, and on Ray with the node's.
-_OF_AN_ENTRY = re.compile(r"(.* )?(c\d\d\d_\w+|torch\.compile|eager-tf32): ")
+_OF_A_CANDIDATE = re.compile(r"(.* )?c\d\d\d_\w+: ")
 _ROW = re.compile(rf"(?P<device>.* )?c\d\d\d_\w+: (?:{'|'.join(status.value for status in Status)}):? ")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d\.\d ")  # when a line was said, which is not of the device's name
 _NODE_CORES = 8
@@ -137,7 +137,8 @@ def ray_nodes(gpus: int) -> Iterator[str]:
 
 def measured(gpus: int, folder: Path, config: str, out: Path, on_ray: bool) -> Rate:
     """One run on the first `gpus` GPUs."""
-    words = [sys.executable, "run.py", str(PROBLEM), "--candidates", str(folder), "--config", config, "--out", str(out)]
+    words = [sys.executable, "run.py", str(PROBLEM), "--candidates", str(folder), "--baselines", "eager"]
+    words += ["--config", config, "--out", str(out)]
     if on_ray:
         with ray_nodes(gpus) as address:
             return timed_run(gpus, [*words, "--ray", address], out)
@@ -151,7 +152,7 @@ def timed_run(gpus: int, words: Sequence[str], out: Path) -> Rate:
     run = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         said.append(f"{time.perf_counter() - began:7.1f} {line}")
-        if _OF_AN_ENTRY.match(line):
+        if _OF_A_CANDIDATE.match(line):
             last = time.perf_counter() - began
             first = last if first is None else first
         if row := _ROW.match(_CLOCK.sub("", line, count=1)):
