@@ -1,4 +1,4 @@
-"""How large a call of a reference will be, found before anything of it is drawn, on PyTorch's device without memory."""
+"""How large a call of a reference would be, found on PyTorch's device without memory, which takes two seconds to begin with."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import copy
 import math
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,7 @@ from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, r
 from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.call_size import foreseen
 from harness.reference.expected import Truth, Truths, eager_of, outputs_for
+from harness.reference.host_memory import at_most
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
 from harness.reference.inputs.one_way_rounding import NAME as ONE_WAY, one_way_family
@@ -63,14 +65,10 @@ class Reference:
         self.problem, self.sizes, self.device, self.seed = problem, dict(sizes), device, seed
         self.mode = problem.mode
         self.notes: list[ProblemNote] = []  # what is told of the problem, once for all rows
-        self._construct(available_bytes)
         self.families = families_for(problem.accuracy.contracted, with_gradients=self.mode == passes.FORWARD_BACKWARD)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
-        first, free = self._first_draw()
-        self._check_dtype()
-        with PeakMemory(device) as peak:
-            eager, skeleton = self._outputs_of(first)
+        first, free, eager, skeleton, peak_bytes = self._first_call(available_bytes)
         self.shape = tree.shape_of(skeleton)
         self.moved_state = moved_names(self._constructed, self.state)  # by forward, as batch norm does in train mode
         self.output_specs = plan(eager, contiguous=True)
@@ -81,9 +79,11 @@ class Reference:
             for index, tensor in enumerate(eager)
         ]
         self._available_bytes = available_bytes
-        call = self._call_sizes(peak.bytes)
+        call = self._call_sizes(peak_bytes)
         slicing = self._slicing(first, eager, call)
         self.memory = plan_memory(replace(call, is_separable=slicing is not None), available_bytes)
+        if self._is_on_host and self.memory.needed_bytes > available_bytes:
+            raise NoRoom(self._no_room(self.memory.sizes, available_bytes))
         self._can_draw_again = self.memory.tight and self._draws_alike(first)
         self._truths = Truths(
             self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
@@ -109,11 +109,31 @@ class Reference:
         ):
             self.notes.append(ProblemNote.SAME_OUTPUT)
 
-    def _construct(self, available_bytes: int) -> None:
+    def _first_call(self, available_bytes: int) -> tuple[InputSet, int | None, list[torch.Tensor], Any, int]:
+        """Make the model, draw, and call it once: the draw, with gradients how many outputs forward has, the outputs and
+        their skeleton, and the most bytes that the call took. Raises NoRoom, on a CPU, where that is more than there is.
+        """
+        try:
+            # On a GPU an allocation fails by itself.
+            with at_most(available_bytes) if self._is_on_host else nullcontext():
+                self._construct()
+                first, free = self._first_draw()
+                self._check_dtype()
+                with PeakMemory(self.device) as peak:
+                    eager, skeleton = self._outputs_of(first)
+                return first, free, eager, skeleton, peak.bytes
+        except MemoryError:
+            pass  # what holds on to half of a call is gone once this is left
+        raise NoRoom(self._no_room(self._foreseen_sizes(), available_bytes))
+
+    @property
+    def _is_on_host(self) -> bool:
+        return limits_of(self.device.type).is_host
+
+    def _construct(self) -> None:
         """Run the file and make its model, under strict settings whatever it sets. Raises InputError."""
         path, device = self.problem.reference_path, self.device
         be_strict()
-        self._refuse_what_has_no_room(available_bytes)  # first: what the file seeds as it is run, it then seeds anew
         self.module = load_module(self.problem, self.sizes)
         be_strict()
         try:
@@ -300,11 +320,9 @@ class Reference:
         formula = self.problem.accuracy.terms
         return None if formula is None else formula.evaluate(self.sizes)
 
-    def _refuse_what_has_no_room(self, available_bytes: int) -> None:
-        """Raise NoRoom, on a CPU, for a model or a call so large that making it would have the system end this process."""
-        if not limits_of(self.device.type).is_host:  # elsewhere an allocation fails, and nothing else
-            return
-        module = load_module(self.problem, self.sizes)  # one of its own: what it keeps of this is of no use to the other
+    def _foreseen_sizes(self) -> CallSizes | None:
+        """What one call takes, without its making; None where that cannot be said."""
+        module = load_module(self.problem, self.sizes)
         by_name = False
 
         def drawn() -> list[Any]:
@@ -320,19 +338,20 @@ class Reference:
             drawn, made,
             lambda model, arguments: passes.as_called(model, passes.FORWARD, by_name=by_name)(*arguments),
         )
-        be_strict()  # the file may have set it anew
-        if call is None:
-            return
-        needed_bytes = smallest_plan(
-            CallSizes(call.inputs_bytes, call.outputs_bytes, call.state_bytes, call.outputs_bytes, call.wide_inputs_bytes)
-        ).needed_bytes
-        if needed_bytes > available_bytes:
-            raise NoRoom(
-                f"{self.problem.name}: one call has {call.inputs_bytes / 1e9:.1f} GB of inputs, {call.outputs_bytes / 1e9:.1f} GB "
-                f"of outputs and {call.state_bytes / 1e9:.1f} GB of parameters and buffers, and judging it takes "
-                f"{needed_bytes / 1e9:.1f} GB at least, of {available_bytes / 1e9:.1f} GB that are free. Run it at smaller sizes "
-                "with --sizes, or on another device"
-            )
+        return None if call is None else CallSizes(
+            call.inputs_bytes, call.outputs_bytes, call.state_bytes, call.outputs_bytes, call.wide_inputs_bytes
+        )
+
+    def _no_room(self, sizes: CallSizes | None, available_bytes: int) -> str:
+        hint = "Run it at smaller sizes with --sizes, or on another device"
+        free = f"{available_bytes / 1e9:.1f} GB that are free"
+        if sizes is None:
+            return f"{self.problem.name}: one call takes more than the {free}. {hint}"
+        return (
+            f"{self.problem.name}: one call has {sizes.inputs_bytes / 1e9:.1f} GB of inputs, {sizes.outputs_bytes / 1e9:.1f} GB "
+            f"of outputs and {sizes.state_bytes / 1e9:.1f} GB of parameters and buffers, and judging it takes "
+            f"{smallest_plan(sizes).needed_bytes / 1e9:.1f} GB at least, of {free}. {hint}"
+        )
 
     def _call_sizes(self, eager_bytes: int) -> CallSizes:
         floating = sum(spec.extent for spec in self.specs if spec.torch_dtype.is_floating_point)
