@@ -10,7 +10,7 @@ import copy
 import math
 import types
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -124,7 +124,10 @@ class Reference:
                 return first, free, eager, skeleton, peak.bytes
         except MemoryError:
             pass  # what holds on to half of a call is gone once this is left
-        raise NoRoom(self._no_room(self._foreseen_sizes(), available_bytes))
+        sizes = None
+        with suppress(MemoryError, InputError), at_most(available_bytes):  # the file may draw as it is read
+            sizes = self._foreseen_sizes()
+        raise NoRoom(self._no_room(sizes, available_bytes))
 
     @property
     def _is_on_host(self) -> bool:
