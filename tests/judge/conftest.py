@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
 import struct
@@ -233,10 +234,16 @@ def child():
         each.wait(5.0)  # one that still makes a cache cold would write into the next test's
 
 
-@pytest.fixture(scope="session")
-def cpu_backend():
+@functools.cache
+def _the_cpu_backend() -> CpuBackend:
+    """One for all folders of tests: each conftest that takes over the fixture has it anew, and a `Far` knows one alone."""
     Far.backend = CpuBackend()
     return Far.backend
+
+
+@pytest.fixture
+def cpu_backend():
+    return _the_cpu_backend()
 
 
 @pytest.fixture
