@@ -104,6 +104,7 @@ def test_a_kernel_that_only_the_source_tells_of_is_looked_up_in_pytorchs_librari
     assert kind_of(spans(name), evidence, shipped=lambda names: set(names)).kind == "library"
 
 
+@pytest.mark.slow
 def test_pytorchs_own_kernels_in_triton_are_known():
     if importlib.util.find_spec("torch.sparse._triton_ops") is None:
         pytest.skip("this PyTorch has none")

@@ -173,6 +173,7 @@ def test_output_without_an_error_explains_nothing():
 
 
 @pytest.mark.parametrize("kind", ["error", "warning"])
+@pytest.mark.slow
 def test_a_log_of_ten_thousand_errors_over_a_source_of_as_many_strings_is_told_in_no_time(kind):
     source = "\n".join(f"x = 'string {number:06d}'" for number in range(10_000))
     generated = {"build/m/main.cpp": "int x;\n" * 150_000}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from harness.build import library_headers
 from harness.build.ninja_file import with_quoted_folders
 
@@ -37,6 +39,7 @@ def test_a_writer_without_such_flags_is_left_alone():
     assert seen == [["-O3"]]
 
 
+@pytest.mark.slow
 def test_inductor_is_given_them_quoted():
     from torch._inductor import cpp_builder
 
@@ -46,6 +49,7 @@ def test_inductor_is_given_them_quoted():
     assert options.get_libraries_dirs() == ["'/my torch/lib'", "/lib"]
 
 
+@pytest.mark.slow
 def test_inductor_s_command_has_its_files_whole(tmp_path):
     from torch._inductor import cpp_builder
 

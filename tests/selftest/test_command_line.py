@@ -17,7 +17,7 @@ from harness.selftest.corpus import CORPUS, cases_for, read_corpus
 pytestmark = pytest.mark.processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CHEAT, FAULT, HONEST = "bf16", "segfault_in_forward", "torch_masked"
+CHEAT, FAULT, HONEST = "constant_output", "segfault_in_forward", "torch_masked"
 PAGE = "<!-- matrix:cuda -->\n<!-- /matrix:cuda -->\n<!-- matrix:cpu -->\n<!-- /matrix:cpu -->\n"
 
 

@@ -144,6 +144,7 @@ def test_a_page_with_everything_is_well_below_the_limit(results):
     assert len(rendered(results).html.encode()) < 1_500_000
 
 
+@pytest.mark.slow
 def test_what_would_be_too_large_is_left_out_and_said(tmp_path, h200, recorded):
     many = recorded.samples(players=[recorded.worker(rounds=100, launches=10)])
     rows = [(h200(candidate=f"kernel_{number:03}"), many) for number in range(60)]
@@ -155,6 +156,7 @@ def test_what_would_be_too_large_is_left_out_and_said(tmp_path, h200, recorded):
     assert "kernel_059" in made.html
 
 
+@pytest.mark.slow
 def test_a_table_of_more_rows_than_have_room_for_a_section_still_fits(tmp_path, h200, recorded):
     rows = [(h200(candidate=f"kernel_{number:04}", source_hash=f"{number:016}"), None) for number in range(1100)]
     recorded.write_run(tmp_path, "run", rows)
