@@ -28,10 +28,13 @@ def _set_resource_limits(plan: dict) -> None:
     if "user" in plan["namespaces"]:
         wanted["RLIMIT_NPROC"] = plan["processes"]
     for name, value in wanted.items():
-        if value is None or not hasattr(resource, name):
+        if not hasattr(resource, name):
             continue
         hard = resource.getrlimit(getattr(resource, name))[1]
-        capped = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        if value is None:  # the harness may have one of its own just now, which is not the child's
+            capped = hard
+        else:
+            capped = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(getattr(resource, name), (capped, capped))
 
 

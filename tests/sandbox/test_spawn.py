@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.reference.host_memory import at_most
 from harness.sandbox import processes
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import ResourceLimits
@@ -175,6 +176,13 @@ def test_a_child_without_a_gpu_gets_no_more_memory_than_its_address_space(start,
     assert child.channel.receive(10) == {"taken": 256 << 20}
     child = start("takes_memory", 2 << 30, sandbox=sandbox, limits=ResourceLimits(file_bytes=1 << 20, address_bytes=1 << 30))
     assert child.channel.receive(10) == {"error": "MemoryError"}
+
+
+def test_a_child_has_no_limit_that_the_harness_has_for_a_moment(start, folders, sandbox):
+    """While a reference is called for the first time on a CPU, a worker may be started beside it."""
+    with at_most(0):
+        child = start("takes_memory", 3 << 30, sandbox=sandbox, limits=ResourceLimits(file_bytes=1 << 20))
+        assert child.channel.receive(30) == {"taken": 3 << 30}
 
 
 def test_a_child_holds_the_files_it_is_to_inherit(folders, way):
