@@ -7,8 +7,6 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +24,7 @@ from harness.protocol.arena import Arena
 from harness.protocol.clocks.heap import SteadyHeap
 from harness.protocol.clocks.stopwatch import MonotonicClock
 from harness.protocol.frames import Channel, FrameTimeout
+from harness.reference.host_memory import available_host_bytes
 from harness.reference.inputs.late_inputs import LateInputs
 from harness.reference.inputs.sets import InputSet
 
@@ -239,24 +238,3 @@ def _machine_bytes() -> int:
     """The machine's memory to the 10⁹ bytes: the system itself takes some kB more or less from one start to the next."""
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, round(machine_bytes / 1e9)) * 10**9
-
-
-_CGROUP_LIMIT, _CGROUP_USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-
-
-def available_host_bytes() -> int:
-    """What the system can give without swapping, and no more than is left of this container's own limit."""
-    available = _of_system()
-    try:
-        left = int(_CGROUP_LIMIT.read_text()) - int(_CGROUP_USED.read_text())
-    except (OSError, ValueError):  # no container, or one without a limit
-        return available
-    return max(0, min(available, left))
-
-
-def _of_system() -> int:
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -123,7 +123,9 @@ class Reference:
                     eager, skeleton = self._outputs_of(first)
                 return first, free, eager, skeleton, peak.bytes
         except MemoryError:
-            pass  # what holds on to half of a call is gone once this is left
+            if not self._is_on_host:
+                raise
+            # What holds on to half of a call is gone once this is left.
         sizes = None
         with suppress(MemoryError, InputError), at_most(available_bytes):  # the file may draw as it is read
             sizes = self._foreseen_sizes()

@@ -7,6 +7,7 @@ import torch
 
 from harness.model.errors import NoRoom
 from harness.model.problem import AccuracyRule
+from harness.reference import host_memory
 from harness.reference.host_memory import at_most
 
 GB = 1 << 30
@@ -20,6 +21,12 @@ def test_more_than_there_is_fails_and_less_does_not(asks):
         asks()
     with at_most(GB // 2):
         torch.empty(GB // 16)
+
+
+def test_what_the_machine_does_not_have_is_not_within_what_may_be_asked_for(monkeypatch):
+    monkeypatch.setattr(host_memory, "available_host_bytes", lambda: GB // 4)
+    with pytest.raises(MemoryError), at_most(8 * GB):
+        torch.empty(GB // 2, dtype=torch.uint8)
 
 
 def test_what_came_of_it_is_told_apart_from_other_errors():

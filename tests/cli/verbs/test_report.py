@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def results(tmp_path) -> Path:
-    """One run: a page of it takes a fifth of a second."""
+    """One run, since a page of every device's takes seconds."""
     run = Path("tril_matmul", "nvidia-h200")
     shutil.copytree(REPOSITORY / "results" / run, tmp_path / "results" / run)
     return tmp_path / "results"
