@@ -44,6 +44,13 @@ def test_functions_of_others_that_an_extensions_module_holds_are_not_its_own(ope
     assert id(math.sqrt) in opened
 
 
+def withdraw(library: torch.library.Library) -> None:
+    """Take its operators back, and their names from `torch.ops` too: Inductor's import looks each listed name up."""
+    library._destroy()
+    namespace = getattr(torch.ops, library.ns)
+    namespace._dir[:] = [name for name in namespace._dir if hasattr(namespace, name)]
+
+
 @pytest.fixture
 def product(opened):
     """`torch.ops.own_calls.product(a, b)`, an operator that came with an extension; NumPy multiplies behind it."""
@@ -53,7 +60,7 @@ def product(opened):
     library.impl("product", lambda a, b: torch.from_numpy(numpy.matmul(a.numpy(), b.numpy())), "CPU")
     extensions.remember_operators(before)
     yield torch.ops.own_calls.product
-    library._destroy()
+    withdraw(library)
 
 
 def test_an_operator_is_its_own_only_inside_a_call_of_what_came_with_the_extension(listed, product):
@@ -84,7 +91,7 @@ def test_an_operator_in_a_namespace_that_was_there_is_none_of_an_extensions(open
     library.define("not_an_extensions(Tensor a) -> Tensor")
     extensions.remember_operators(before)
     assert "aten::not_an_extensions" not in extensions.opened_operators
-    library._destroy()
+    withdraw(library)
 
 
 def test_no_mark_of_a_candidates_can_have_the_name_of_an_own_one(monkeypatch):
@@ -110,8 +117,7 @@ def test_an_overload_that_comes_with_a_second_extension_is_called_like_the_first
     assert torch.ops.own_calls_twice.twice(two) == 4 and torch.ops.own_calls_twice.twice(two, two) == 8
     packet = torch.ops.own_calls_twice.twice
     assert {id(packet._op), id(packet.one._op), id(packet.both._op)} <= opened.keys()
-    library._destroy()
-
+    withdraw(library)
 
 
 def test_the_call_of_a_model_that_does_nothing_is_no_modules_and_marks_nothing(listed):
