@@ -128,7 +128,7 @@ def _case(
         rank += record.rank is not None
         entries.append(Entry(
             f"{anchor}e{number}", label, replace(record, rank=None if record.rank is None else rank),
-            samples[own_run.path].get(key, Samples()), sources.get(record.source_hash or ""),
+            samples[own_run.path].get((record.run_id, *key), Samples()), sources.get(record.source_hash or ""),
             tuple(history.pop(key, [record])), is_earlier=own_run is not run,
         ))
     gone = tuple(records[-1] for records in history.values())

@@ -116,8 +116,11 @@ class Samples:
     build: BuildReport | None = None
 
 
-def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[tuple[str, str], Samples]:
-    """The samples beside the CSV, by name and role; empty when there is no such file. `note` takes sentences."""
+def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[tuple[str, str, str], Samples]:
+    """The samples beside the CSV, by run, name and role; empty when there is no such file. `note` takes sentences.
+
+    A file may hold several runs: one for each sizes, or for each GPU of a model.
+    """
     path = csv_path.with_suffix(".jsonl")
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -126,7 +129,7 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[tuple[str,
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    samples: dict[tuple[str, str], Samples] = {}
+    samples: dict[tuple[str, str, str], Samples] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -137,7 +140,8 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[tuple[str,
         if not isinstance(row, dict) or not isinstance(row.get("candidate"), str):
             note(f"{path}:{number}: passed over, it is no line of samples")
             continue
-        samples[row["candidate"], str(row.get("role", "candidate"))] = _samples(_mapping(row.get("samples")))
+        key = str(row.get("run_id", "")), row["candidate"], str(row.get("role", "candidate"))
+        samples[key] = _samples(_mapping(row.get("samples")))
     return samples
 
 

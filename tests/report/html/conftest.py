@@ -124,7 +124,9 @@ def write_run(folder: Path, stem: str, rows: list[tuple[Record, dict | None]]) -
     path = folder / f"{stem}.csv"
     path.write_text(csv_text(record for record, _ in rows), encoding="utf-8")
     lines = [
-        json.dumps({"candidate": record.candidate, "role": record.role, "samples": found}) + "\n"
+        json.dumps(
+            {"run_id": record.run_id, "candidate": record.candidate, "role": record.role, "samples": found}
+        ) + "\n"
         for record, found in rows
         if found is not None
     ]

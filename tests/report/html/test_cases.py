@@ -60,6 +60,18 @@ def test_an_entry_has_its_history_samples_and_source(problem):
     assert all(entry.source is None for entry in others)
 
 
+def test_two_sizes_in_one_file_have_their_own_samples(tmp_path, h200, recorded):
+    rows = [
+        (h200(candidate="tiled", sizes=sizes, run_id=sizes), recorded.samples(errors=[{"family": sizes}]))
+        for sizes in ("M=1024", "M=4096")
+    ]
+    recorded.write_run(tmp_path, "run", rows)
+    (found,) = problems_of(gather([tmp_path]).runs, {}, pytest.fail)
+    assert {case.sizes: case.entries[0].samples.errors[0].family for case in found.cases} == {
+        "M=1024": "M=1024", "M=4096": "M=4096"
+    }
+
+
 def test_anchors_and_labels_are_each_one_of_a_kind(tmp_path, h200, recorded):
     rows = [
         (h200(candidate=name, role=role), None)

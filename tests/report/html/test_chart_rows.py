@@ -22,8 +22,8 @@ def case(results):
 @pytest.fixture
 def read(tmp_path):
     def samples_of(body) -> Samples:
-        (tmp_path / "one.jsonl").write_text(json.dumps({"candidate": "x", "samples": body}))
-        return read_samples(tmp_path / "one.csv", pytest.fail)["x", "candidate"]
+        (tmp_path / "one.jsonl").write_text(json.dumps({"run_id": "r", "candidate": "x", "samples": body}))
+        return read_samples(tmp_path / "one.csv", pytest.fail)["r", "x", "candidate"]
 
     return samples_of
 
