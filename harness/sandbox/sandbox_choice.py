@@ -128,13 +128,15 @@ def _candidates(cgroup: bool) -> list[Sandbox]:
     if sys.platform != "linux":
         return []
     walls = []
-    if shutil.which("bwrap"):
-        walls.append(Sandbox("bubblewrap", ("user", *_LADDER[0]), True, cgroup))
     if shutil.which("unshare"):
         for spaces in _LADDER:
             walls.append(Sandbox("unshare", ("user", *spaces), True, cgroup))
             if os.geteuid() == 0:
                 walls.append(Sandbox("unshare", spaces, True, cgroup))
+    if shutil.which("bwrap"):
+        # Second: behind it no child is forked from a server that has loaded PyTorch already (`fork_client`). It may make
+        # namespaces where an unprivileged `unshare` may not, by AppArmor say.
+        walls.insert(1, Sandbox("bubblewrap", ("user", *_LADDER[0]), True, cgroup))
     return walls
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import limits
+from harness.sandbox import limits, sandbox_choice
 from harness.sandbox.environment import private_places, scrubbed
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.sandbox_choice import NO_SANDBOX, Sandbox, strongest_sandbox, why_no_sandbox
@@ -26,6 +26,18 @@ def test_the_text_of_the_weakest_sandbox_says_that_it_is_no_more():
 
 def test_the_best_sandbox_is_looked_for_once():
     assert strongest_sandbox() is strongest_sandbox()
+
+
+@pytest.mark.parametrize(("found", "may", "chosen"), [
+    (("unshare", "bwrap"), ("unshare", "bubblewrap"), "unshare"),
+    (("unshare", "bwrap"), ("bubblewrap",), "bubblewrap"),
+    (("bwrap",), ("unshare", "bubblewrap"), "bubblewrap"),
+    (("unshare",), (), "process group only"),
+])
+def test_unshare_comes_before_bubblewrap_where_it_may_make_all_namespaces(monkeypatch, found, may, chosen):
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}" if name in found else None)
+    monkeypatch.setattr(sandbox_choice, "_passes_trial", lambda sandbox: sandbox.name in may)
+    assert strongest_sandbox.__wrapped__().name == chosen
 
 
 def test_bubblewrap_binds_what_may_be_written_after_the_read_only_root():
