@@ -120,7 +120,7 @@ def test_a_suite_and_a_search_for_values_have_no_single_baseline(bench):
     suite = bench.run(bench.folder / "tril_small.yaml", bench.folder / "tril_middle.yaml", *file)
     assert suite.code == 2 and "--baseline is for one problem" in suite.err
     search = bench.run(bench.folder / "tril_small.yaml", "--tune", "mine", *file)
-    assert search.code == 2 and "--baseline does not go with --tune" in search.err
+    assert search.code == 2 and "--baseline does not go with `tune`" in search.err
 
 
 def test_a_job_of_serve_may_name_one_and_a_candidate_of_its_name_costs_one_answer(bench):

@@ -1,4 +1,4 @@
-"""`run.py PROBLEM --tune CANDIDATE`: search the candidate's PARAMETERS and write the best beside it."""
+"""`run.py tune PROBLEM CANDIDATE`: search the candidate's PARAMETERS and write the best beside it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def run(options: argparse.Namespace) -> int:
     check_ray(options)
     for flag in NOT_OF_TUNE:
         if getattr(options, flag.replace("-", "_")):
-            raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
+            raise InputError(f"--{flag} does not go with `tune`", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
-        raise InputError("--tune is for one problem", hint="Name one problem file")
+        raise InputError("`tune` is for one problem", hint="Name one problem file")
     if options.trials < 1:
         raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
     settings = load_settings(options.config)
-    check_one_size(options, "--tune")
+    check_one_size(options, "`tune`")
     problem = replace(asked_problem(options), baseline=None)  # trials are over eager
     if problem.form is not None:
         raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
@@ -90,7 +90,7 @@ def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextM
 
 
 def _command(options: argparse.Namespace) -> str:
-    words = [*PROGRAM.split(), shown(options.problem[0]), "--tune", options.tune]
+    words = [*PROGRAM.split(), "tune", shown(options.problem[0]), options.tune]
     words += typed_flags(options, "trials", "config", "mode", "candidates", "device")
     return shlex.join(words + ray_words(options))
 

@@ -1,4 +1,4 @@
-"""`run.py PROBLEM --watch`: judge the candidates, and each again when it is saved, or what it imports.
+"""`run.py watch PROBLEM`: judge the candidates, and each again when it is saved, or what it imports.
 
 What has not changed is neither built nor judged again; what is saved meanwhile joins the queue.
 """
@@ -41,11 +41,11 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     for flag in NOT_OF_WATCH:
         if getattr(options, flag.replace("-", "_")):
-            raise InputError(f"--{flag} goes with a run that ends, not with --watch", hint="Leave one of the two out")
+            raise InputError(f"--{flag} goes with a run that ends, not with `watch`", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
-        raise InputError("--watch looks at one problem", hint="Name one problem file")
+        raise InputError("`watch` looks at one problem", hint="Name one problem file")
     load_settings(options.config)
-    check_one_size(options, "--watch")
+    check_one_size(options, "`watch`")
     problem = asked_problem(options)
 
     def find() -> list[Path]:
