@@ -14,6 +14,8 @@ from harness.protocol.call_form import ByName, called
 
 FORWARD, FORWARD_BACKWARD = "forward", "forward_backward"
 _grad = torch.autograd.grad
+# Of PyTorch's own class: a gradient or an output may have methods of its own by these names.
+_detach, _clone, _storage = torch._C.TensorBase.detach, torch._C.TensorBase.clone, torch._C.TensorBase.untyped_storage
 _enable_grad = torch.enable_grad
 
 
@@ -59,9 +61,9 @@ class ForwardBackward(torch.nn.Module):
         held = {_address(each) for each in (*tensors, *cotangents)}
         own = []
         for gradient in gradients:
-            own.append(gradient.clone() if _address(gradient) in held else gradient.detach())
+            own.append(_clone(gradient) if _address(gradient) in held else _detach(gradient))
             held.add(_address(own[-1]))
-        return tree.rebuild(form, [each.detach() for each in outputs]), own
+        return tree.rebuild(form, [_detach(each) for each in outputs]), own
 
     def _parameters_in_order(self) -> list[torch.nn.Parameter]:
         """In the order that was found at the first call, when all of them are there: sorting takes time of each call."""
@@ -100,4 +102,4 @@ def notice_backward(model: torch.nn.Module, notice: Callable[[], None] | None) -
 
 
 def _address(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    return _storage(tensor).data_ptr()

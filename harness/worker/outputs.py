@@ -8,25 +8,43 @@ say) is right; its copy to that order is a part of the call. On a GPU a guard sh
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import torch
 
 from harness.protocol import cuda_driver, tree
-from harness.protocol.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense
+from harness.protocol.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense, own_count, own_shape, own_stride
 
 _OVERWRITE = 0xFF
 # Of the guard: PyTorch's allocator hands out blocks of whole 512 bytes.
 BLOCK_BYTES = 512
 PATTERN = 0xA5
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_copy, _detach, _empty, _empty_strided = torch.Tensor.copy_, torch.Tensor.detach, torch.empty, torch.empty_strided
-_storage, _offset = torch.Tensor.untyped_storage, torch.Tensor.storage_offset
+_BASE = torch._C.TensorBase
+_copy, _detach, _empty, _empty_strided = _BASE.copy_, _BASE.detach, torch.empty, torch.empty_strided
+_storage, _offset = _BASE.untyped_storage, _BASE.storage_offset
+_layout, _device, _dtype = _BASE.layout.__get__, _BASE.device.__get__, _BASE.dtype.__get__
+_no_functions, _no_dispatch = torch._C.DisableTorchFunction, torch._C._DisableTorchDispatch
 _nbytes, _data_ptr = torch.UntypedStorage.nbytes, torch.UntypedStorage.data_ptr
 _stats, _memset, _fill_bytes = torch.cuda.memory_stats_as_nested_dict, ctypes.memset, cuda_driver.fill_bytes
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
+
+def _without_modes(function: _Function) -> _Function:
+    """A mode that `forward` left on would answer what is asked of its outputs, and copy them, in PyTorch's place."""
+
+    @wraps(function)
+    def alone(*arguments: Any) -> Any:
+        with _no_functions(), _no_dispatch():
+            return function(*arguments)
+
+    return alone
+
+
+@_without_modes
 def fault_of(
     result: Any, shape: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None], device: torch.device,
     slot: range,
@@ -50,16 +68,16 @@ def fault_of(
             # A subclass may compute when it is read, which is when nobody's clock runs.
             kind = type(tensor).__name__
             return _fault("wrong_type", f"{label} is a {kind}, a subclass; return a plain torch.Tensor")
-        if tensor.layout is not torch.strided:
-            return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
-        if tensor.device.type != device.type:
-            return _fault("wrong_device", f"{label} is on {tensor.device}, not on {device}")
-        if tuple(tensor.shape) != spec.shape:
-            return _fault("wrong_shape", f"{label} has shape {tuple(tensor.shape)}, not {spec.shape}")
-        if dtype_name(tensor.dtype) != spec.dtype:
-            return _fault("wrong_dtype", f"{label} is {dtype_name(tensor.dtype)}, not {spec.dtype}")
+        if _layout(tensor) is not torch.strided:
+            return _fault("wrong_layout", f"{label} has layout {_layout(tensor)}, not torch.strided")
+        if _device(tensor).type != device.type:
+            return _fault("wrong_device", f"{label} is on {_device(tensor)}, not on {device}")
+        if tuple(own_shape(tensor)) != spec.shape:
+            return _fault("wrong_shape", f"{label} has shape {tuple(own_shape(tensor))}, not {spec.shape}")
+        if dtype_name(_dtype(tensor)) != spec.dtype:
+            return _fault("wrong_dtype", f"{label} is {dtype_name(_dtype(tensor))}, not {spec.dtype}")
         if not (_strided_alike(tensor, stride) or is_dense(tensor)):
-            detail = f"{label} has strides {tuple(tensor.stride())}, with gaps or overlaps, where the reference's has "
+            detail = f"{label} has strides {tuple(own_stride(tensor))}, with gaps or overlaps, where the reference's has "
             return _fault("wrong_layout", f"{detail}{tuple(stride)}; end forward with .contiguous()")
         if stride is not None and not is_as_it_lies(tensor):
             # What is left of the work would be done as it is copied, which is when nobody's clock runs.
@@ -67,16 +85,18 @@ def fault_of(
             return _fault("wrong_layout", detail)
         if not _is_in_its_storage(tensor):
             return _fault("wrong_layout", f"{label} reaches beyond the storage that it says it has")
-        if tensor.numel() and _data_ptr(_storage(tensor)) in slot:
+        if own_count(tensor) and _meets(_storage(tensor), slot):
             return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
     return None
 
 
+@_without_modes
 def lie_in_order(tensors: Sequence[torch.Tensor], strides: Sequence[Sequence[int] | None]) -> bool:
     """Whether outputs without fault lie in memory in the reference's order."""
     return all(map(_strided_alike, tensors, strides))
 
 
+@_without_modes
 def in_order(result: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None]) -> Any:
     """`result` with each output that is dense in another order copied to the reference's; anything else as it is.
 
@@ -94,11 +114,11 @@ def in_order(result: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequenc
 
 def _placed(tensor: torch.Tensor, spec: TensorSpec, stride: Sequence[int] | None) -> torch.Tensor:
     if (
-        type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tuple(tensor.shape) != spec.shape
-        or tensor.dtype is not spec.torch_dtype or _strided_alike(tensor, stride) or not is_dense(tensor)
+        type(tensor) not in _PLAIN or _layout(tensor) is not torch.strided or tuple(own_shape(tensor)) != spec.shape
+        or _dtype(tensor) is not spec.torch_dtype or _strided_alike(tensor, stride) or not is_dense(tensor)
     ):
         return tensor
-    place = _empty_strided(spec.shape, tuple(stride), dtype=spec.torch_dtype, device=tensor.device)
+    place = _empty_strided(spec.shape, tuple(stride), dtype=spec.torch_dtype, device=_device(tensor))
     return _copy(place, _detach(tensor))
 
 
@@ -109,6 +129,7 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
     return tree.values_of(skeleton)
 
 
+@_without_modes
 def take_tensors(tensors: Sequence[torch.Tensor], outbox: list[torch.Tensor], stream: int | None) -> None:
     """`take` of tensors alone."""
     for tensor, place in zip(tensors, outbox):
@@ -129,12 +150,17 @@ def overwrite(tensors: Sequence[torch.Tensor], stream: int | None) -> None:
             _fill_bytes(stream, _data_ptr(storage), _OVERWRITE, size_bytes)
 
 
+def _meets(storage: torch.UntypedStorage, slot: range) -> bool:
+    begin = _data_ptr(storage)
+    return begin < slot.stop and slot.start < begin + _nbytes(storage)
+
+
 def _is_in_its_storage(tensor: torch.Tensor) -> bool:
     """Whether a storage has the bytes of all elements: of what it does not own up to nothing is overwritten."""
-    if not tensor.numel():
+    if not own_count(tensor):
         return True
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
-    return (_offset(tensor) + last + 1) * tensor.dtype.itemsize <= _nbytes(_storage(tensor))
+    last = sum((size - 1) * stride for size, stride in zip(own_shape(tensor), own_stride(tensor)))
+    return (_offset(tensor) + last + 1) * _dtype(tensor).itemsize <= _nbytes(_storage(tensor))
 
 
 def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:
@@ -142,9 +168,9 @@ def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:
 
     `stride` is None where the reference's own output has gaps or overlaps, which nothing fresh can match.
     """
-    if stride is None or tensor.numel() == 0:
+    if stride is None or own_count(tensor) == 0:
         return True
-    return all(size == 1 or own == other for size, own, other in zip(tensor.shape, tensor.stride(), stride))
+    return all(size == 1 or own == other for size, own, other in zip(own_shape(tensor), own_stride(tensor), stride))
 
 
 def _count(shape: Any) -> int | None:

@@ -155,6 +155,76 @@ def test_a_tensor_object_of_another_storage_at_the_same_place_is_an_alias_too():
     assert fault(view, ONE, range(start, start + 4096)) == "aliases_input"
 
 
+def test_a_storage_that_begins_before_the_inputs_and_reaches_into_them_is_an_alias_too():
+    memory = torch.zeros(64)
+    view = memory[16:28].view(3, 4)
+    assert fault(view, ONE, range(view.data_ptr(), view.data_ptr() + 48)) == "aliases_input"
+    assert fault(view, ONE, range(memory.data_ptr() + 256, memory.data_ptr() + 512)) is None
+
+
+OWN_WORDS = {
+    "stride": lambda self=None: (4, 1), "numel": lambda self=None: 0, "is_contiguous": lambda self=None: True,
+    "untyped_storage": lambda self=None: torch.zeros(12).untyped_storage(), "storage_offset": lambda self=None: 0,
+}
+
+
+@pytest.mark.parametrize(("result", "code"), [
+    (torch.zeros(4, 3).t(), None),  # in another order, to be copied
+    (torch.zeros(1, 4).expand(3, 4), "wrong_layout"),
+])
+def test_a_methods_of_its_own_are_not_asked_how_it_lies(result, code):
+    for name, word in OWN_WORDS.items():
+        setattr(result, name, word)
+    specs = plan([ONE])
+    assert fault(result, ONE) == code and not lie_in_order([result], [[4, 1]])
+    assert (in_order(result, specs, [[4, 1]]) is result) == (code is not None)
+
+
+def test_an_input_under_a_method_that_says_it_is_empty_is_an_alias():
+    result = torch.zeros(3, 4)
+    result.numel = lambda: 0
+    begin = result.data_ptr()
+    assert fault(result, ONE, range(begin, begin + 4096)) == "aliases_input"
+
+
+@pytest.mark.parametrize("name", ["shape", "stride", "numel", "dtype", "device", "layout", "copy_", "detach"])
+def test_what_is_put_into_the_class_of_tensors_is_not_asked(monkeypatch, name):
+    result, outbox, specs = torch.arange(12.0).view(4, 3).t(), [torch.zeros(3, 4)], plan([ONE])
+    lies = {
+        "shape": property(lambda self: (3, 5)), "dtype": property(lambda self: torch.int8),
+        "device": property(lambda self: torch.device("meta")), "layout": property(lambda self: torch.sparse_coo),
+    }
+    monkeypatch.setattr(torch.Tensor, name, lies.get(name, lambda self, *arguments: self.fill_(7.0)), raising=False)
+    found = fault_of(result, "tensor", specs, [[4, 1]], CPU, NO_SLOT)
+    take(result, outbox, None)
+    monkeypatch.undo()
+    assert found is None and outbox[0].tolist() == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
+
+
+def test_a_mode_that_was_left_on_neither_answers_for_an_output_nor_copies_it():
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    asked = []
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), keywords=None):
+            asked.append(function)
+            return function(*arguments, **(keywords or {}))
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            asked.append(function)
+            return function(*arguments, **(keywords or {}))
+
+    result, outbox, specs = torch.arange(12.0).view(4, 3).t(), [torch.zeros(3, 4)], plan([ONE])
+    with Functions(), Operators():
+        found = fault_of(result, "tensor", specs, [[4, 1]], CPU, NO_SLOT)
+        placed = in_order(result, specs, [[4, 1]])
+        take(placed, outbox, None)
+    assert asked == [] and found is None and outbox[0][1].tolist() == [1, 4, 7, 10]
+
+
 def test_the_words_name_what_was_returned_and_what_should_have_been():
     found = fault_of((1, 2), "tensor", plan([ONE]), [[4, 1]], CPU, NO_SLOT)
     assert "a tuple of 2" in found["detail"]
