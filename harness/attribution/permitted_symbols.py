@@ -23,7 +23,7 @@ _C = re.compile("|".join((
     # clocks and pauses
     r"clock|clock_gettime|gettimeofday|time|difftime|nanosleep|usleep|sleep",
     # threads, by name; what they are used for beside PyTorch's operators is looked at in `linked`
-    r"pthread_\w+|sem_\w+|(?:thrd|mtx|cnd|tss)_\w+|call_once|(?:__)?sched_(?:yield|[gs]etaffinity|getcpu|cpu\w+)",
+    r"pthread_\w+|sem_\w+|(?:thrd|mtx|cnd|tss)_\w+|call_once|__once_proxy|(?:__)?sched_(?:yield|[gs]etaffinity|getcpu|cpu\w+)",
     r"GOMP_(?!target|offload|set_offload)\w+|omp_(?:get|set|in|is|init|destroy|unset|test|alloc|free|pause|display)\w*",
     r"__kmpc_\w+|kmp_\w+|__TBB_\w+",
     # of the library of C what computes with single values

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def tuned_in(path: Path, allowed: Mapping[str, list[Value]]) -> dict[str, Value]
             raise file.fault(("parameters", name), f"{name} is no parameter of {path.stem}.py", hint)
         if repr(value) not in map(repr, allowed[name]):
             hint = f"{NAME} allows {listed([repr(each) for each in allowed[name]], 'or')}; tune it again"
-            raise file.fault(("parameters", name), f"{name}: {value} is not allowed", hint)
+            raise file.fault(("parameters", name), f"{name}: {reprlib.repr(value)} is not allowed", hint)
     return defaults(allowed) | values
 
 

@@ -17,6 +17,8 @@ from harness.model.errors import InputError
 from harness.model.files.text_files import read_text
 
 YAML_SUFFIXES = (".yaml", ".yml")
+# An alias of aliases of aliases is billions of values in a kilobyte.
+MOST_VALUES = 10_000
 _INT = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -76,10 +78,15 @@ class _Walk:
     """Turns composed nodes into plain values and notes the line of each."""
 
     def __init__(self, path: Path, lines: dict[tuple[str | int, ...], int]) -> None:
-        self.path, self.lines = path, lines
+        self.path, self.lines, self._seen = path, lines, 0
 
     def value(self, node: Any, keys: tuple[str | int, ...], above: tuple[int, ...] = ()) -> Any:
         line = node.start_mark.line + 1
+        self._seen += 1
+        if self._seen > MOST_VALUES:
+            raise InputError(
+                f"holds more than {MOST_VALUES:,} values, with what an alias (*) stands for counted each time", self.path, line
+            )
         self.lines.setdefault(keys, line)
         if node.tag not in _TEXT_TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")

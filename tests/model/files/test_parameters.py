@@ -106,6 +106,8 @@ def test_values_in_the_yaml_count_and_the_others_are_the_defaults(candidate, tmp
     ("parameters: {X: 1}", "X is no parameter of mine.py. PARAMETERS has BM and KIND"),
     ("tuned: {}", "has no parameters"), ("", "is empty"), ("parameters: {BM: [64]}", "not allowed"),
     ('parameters: {BM: "64"}', "not allowed"),
+    ("parameters: {BM: [" + "64, " * 5000 + "]}", "BM: [64, 64, 64, 64, 64, 64, ...] is not allowed"),
+    ("parameters: {BM: [" + "64, " * 10_000 + "]}", "holds more than 10,000 values"),
 ])
 def test_a_yaml_that_does_not_fit_costs_this_candidate_its_row(candidate, text, said):
     found = candidate(text)

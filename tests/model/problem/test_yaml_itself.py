@@ -41,6 +41,9 @@ import pytest
     ("title: !!python/object:os.system x\n",
      ":1: the tag '!!python/object:os.system' is not used in this file. Write the plain value."),
     ("title: &x [*x]\n", ":1: an alias (*) refers to the value that it stands in"),
+    ("a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi")),
+     ":1: holds more than 10,000 values, with what an alias (*) stands for counted each time"),
     ("title: x\ndtype\nkinds: [custom]\n", ":2: there is a key without its ':'. Write key: value."),
     ("sizes: {timed: {M:1}}\n", ":1: 'M:1' needs a space after its ':'. Write M: 1"),
     ("title: 'x' y\n",
