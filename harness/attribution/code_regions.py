@@ -91,6 +91,8 @@ def code_seen(
     for each in mapped:
         maps[each.pid].append(each)
     anybodys_maps = max(maps.values(), key=len, default=[])  # a process that was forked begins with its parent's
+    # Only these are held against what the system says of them; another may have ended before anybody could.
+    checked = {each.pid for each in mapped if not each.time_ns}
     begins = [window.first_ns for window in windows]
     of, files = Counter(), Counter()
     for look in looks:
@@ -99,9 +101,13 @@ def code_seen(
             continue
         place = _place(look, maps.get(look.pid, [])) or _place(look, anybodys_maps)
         owner = _owner(place, own)
+        file = os.path.basename(place.file) if place is not None and place.file else "code of no file"
+        if owner == OWN and look.pid not in checked:
+            # There a library's code can be moved to where the extension's was.
+            owner, file = UNKNOWN, f"what a process of its own had in the place of {file}"
         of[owner] += 1
         if owner not in (OWN, ANYBODYS):
-            files[os.path.basename(place.file) if place is not None and place.file else "code of no file"] += 1
+            files[file] += 1
     return CodeSeen(of, files, sum((each.last_ns - each.first_ns) / each.period_ns for each in windows))
 
 

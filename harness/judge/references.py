@@ -16,7 +16,7 @@ from harness.protocol.cuda_driver import DriverError
 from harness.reference.call_size import foreseen
 from harness.reference.memory_plan import MemoryPlan, sentence_of
 from harness.reference.reference_model import Reference, be_strict, load_module
-from harness.reference.error_figures import note_rounding_noise
+from harness.reference.error_figures import note_what_cannot_be_compared
 
 # Elements of the inputs and outputs of a call. The shipped candidates take up to 0.4 s for a call of 0.4 million of them
 # on one core, and a check has six calls or so.
@@ -38,7 +38,7 @@ def references_at_all_sizes(
     except (torch.OutOfMemoryError, DriverError) as error:
         cause = str(error).splitlines()[0]
     else:
-        note_rounding_noise(references[0])
+        note_what_cannot_be_compared(references[0])
         return references
     backend.release_memory()
     raise NoRoom(

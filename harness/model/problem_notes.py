@@ -25,8 +25,10 @@ class ProblemNote(str, Enum):
         f"cannot be seen: {_NOTHING_COUNTS}"
     SAME_INPUTS = "same_inputs", "its get_inputs() returned the same at each draw, so a result that was kept from an " \
         f"earlier call is right: {_NOTHING_COUNTS}"
-    ROUNDING_NOISE = "rounding_noise", "its output is rounding noise, in which nothing can be compared: " \
+    ROUNDING_NOISE = "rounding_noise", "an output of its is rounding noise, in which nothing can be compared: " \
         f"{_NOTHING_COUNTS}"
+    COARSE_CHOICE = "coarse_choice", "its outputs are whole numbers chosen by what was summed, and inputs in TF32 change " \
+        f"none of them, so a candidate's precision cannot be seen: {_NOTHING_COUNTS}"
     OVERLAPPING_INPUT = "overlapping_input", "an input of its get_inputs() has elements that overlap in memory; " \
         "candidates and eager alike are given a contiguous copy of it"
 

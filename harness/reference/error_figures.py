@@ -223,11 +223,13 @@ def noisy_outputs(reference: Reference) -> tuple[int, ...]:
     )
 
 
-def note_rounding_noise(reference: Reference) -> None:
-    """Note where all that the reference returns is rounding noise, in which nothing can be compared."""
+def note_what_cannot_be_compared(reference: Reference) -> None:
+    """Note where an output of the reference is rounding noise, and where all are choices that TF32 does not change."""
     try:
         noisy = noisy_outputs(reference)
     except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
         return
-    if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:
-        reference.notes.append(ProblemNote.ROUNDING_NOISE)
+    found = [ProblemNote.ROUNDING_NOISE] if noisy else []
+    if reference.terms is None and reference.measured_bounds.chooses_alike_in_tf32:
+        found.append(ProblemNote.COARSE_CHOICE)
+    reference.notes += [note for note in found if note not in reference.notes]

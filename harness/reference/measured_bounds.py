@@ -40,7 +40,14 @@ class MeasuredBounds:
         self._eager, self._truths, self._draw = eager, truths, draw
         self._elements = [tensor.numel() if tensor.is_floating_point() else 0 for tensor in returned]
         with NarrowestMade() as made:
-            self._narrowing = self._narrowing_of(first, returned)
+            narrowed = self._on_narrowed(first)
+        self._narrowing = self._apart(narrowed, returned)
+        # A choice by what was summed, in so few elements that inputs in TF32 change none of them.
+        self.chooses_alike_in_tf32 = (
+            narrowed is not None and not any(self._elements) and truths.longest_sum > 1
+            and all(map(torch.equal, narrowed, returned))
+        )
+        del narrowed  # more calls of eager follow, which need its memory
         # What the reference rounds to itself hides what TF32 would lose, and is no noise.
         self._narrowest_u = max(truths.narrowest_u, made.u)
         if self._narrowest_u > 1:
@@ -96,11 +103,20 @@ class MeasuredBounds:
 
     def _narrowing_of(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> list[Spread | None]:
         """What inputs in TF32 cost each output, beside `returned`; None where that is unknown or nothing is lost."""
+        return self._apart(self._on_narrowed(inputs), returned)
+
+    def _on_narrowed(self, inputs: InputSet) -> Sequence[torch.Tensor] | None:
+        """What eager returns of these inputs in TF32; None where that is unknown, or they lose nothing by it."""
         try:
             narrowed, is_other = _narrowed_set(inputs)
-            made = self._eager(narrowed)
-            return spread_between(made, returned) if is_other else [None] * len(self._elements)
+            return self._eager(narrowed) if is_other else None
         except Exception:  # no room, or a model that refuses them
+            return None
+
+    def _apart(self, narrowed: Sequence[torch.Tensor] | None, returned: Sequence[torch.Tensor]) -> list[Spread | None]:
+        try:
+            return [None] * len(self._elements) if narrowed is None else spread_between(narrowed, returned)
+        except Exception:  # no room
             return [None] * len(self._elements)
 
     def _turns_with(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> bool:

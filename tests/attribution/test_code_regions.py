@@ -74,6 +74,15 @@ def test_a_process_that_was_forked_has_what_its_parent_had():
     assert seen.of == {code_regions.LIBRARYS: 2}
 
 
+def test_what_a_process_that_was_forked_runs_is_never_known_to_be_its_own():
+    """It can move a library's code to where the extension's was, and end before anybody looks."""
+    mapped = [Mapped(0, 7, 0x1000, 0x2000, "/cache/own.so"), Mapped(20, 8, 0x8000, 0x9000, "/cache/own.so")]
+    looks = [Look(30, 7, 0x1800), Look(30, 8, 0x1800), Look(31, 9, 0x1800), Look(32, 8, 0x8800)]
+    seen = code_seen(looks, mapped, [Window(0, 99, 1)], ["/cache/own.so"])
+    assert seen.of == {code_regions.OWN: 1, code_regions.UNKNOWN: 3}
+    assert seen.files == {"what a process of its own had in the place of own.so": 3}
+
+
 def counted(own=0, one_core=None, **of):
     owners = {"library": code_regions.LIBRARYS, "pytorch": code_regions.PYTORCHS, "python": code_regions.PYTHONS,
               "nobody": code_regions.ANYBODYS, "unknown": code_regions.UNKNOWN}

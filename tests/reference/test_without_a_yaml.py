@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from harness.reference.accuracy.classes import classify
 from harness.reference.error_figures import judge_outputs
-from harness.reference.error_figures import noisy_outputs
+from harness.reference.error_figures import note_what_cannot_be_compared, noisy_outputs
 from harness.reference.inputs.families import GIVEN, SIGNS
 from harness.reference.inputs.one_way_rounding import NAME, to_tf32
 
@@ -274,6 +274,29 @@ def test_a_model_that_casts_inside_itself_condemns_neither_its_precision_nor_a_b
 
 QUANTISED = ("((y := x[0] / (x[0].abs().amax(1, keepdim=True) / 448)).to(torch.float8_e4m3fn), y.to(torch.float8_e5m2).float())",
              "torch.randn(64, 256)")
+
+
+def notes_of(made):
+    note_what_cannot_be_compared(made)
+    return [note.value for note in made.notes]
+
+
+def test_one_output_that_is_rounding_noise_is_told_of_the_whole(undescribed):
+    """Whoever leaves it out would gain by that."""
+    assert notes_of(undescribed("(x[0].sum(1), F.layer_norm(x[0], (512,)).mean(1))", "torch.randn(64, 512)")) == ["rounding_noise"]
+    assert notes_of(undescribed("(x[0].sum(1), F.layer_norm(x[0], (512,)))", "torch.randn(64, 512)")) == []
+
+
+@pytest.mark.parametrize(("returns", "inputs", "notes"), [
+    ("(x[0] @ x[1]).argmax(1)", "torch.randn(1, 512), torch.randn(512, 128)", ["coarse_choice"]),
+    ("(x[0] @ x[1] > 0)", "torch.randn(4, 512), torch.randn(512, 4)", ["coarse_choice"]),
+    ("(x[0] @ x[1]).argmax(1)", "torch.randn(4096, 512), torch.randn(512, 128)", []),
+    ("((x[0] @ x[1]).argmax(1), x[0] @ x[1])", "torch.randn(1, 512), torch.randn(512, 128)", []),
+    ("x[0].argmax(1)", "torch.randn(1, 512)", []),  # nothing is summed
+    ("x[0].cumsum(1)", "torch.randint(9, (4, 512))", []),  # nothing is lost
+])
+def test_a_choice_by_a_sum_that_tf32_does_not_change_is_told(undescribed, returns, inputs, notes):
+    assert notes_of(undescribed(returns, inputs)) == notes
 
 
 def test_outputs_of_eight_bits_are_judged_as_others_are(undescribed):
