@@ -232,7 +232,7 @@ class FakeWorker:
                 result = self._called(*tree.rebuild(skeleton, [spec.view(slot) for spec in self._inputs]))
         except Exception as error:
             return {"raised": describe(error)}
-        within = (slot.data_ptr(), slot.data_ptr() + slot.numel())
+        within = range(slot.data_ptr(), slot.data_ptr() + slot.numel())
         fault = outputs.fault_of(result, self._shape, self._outputs, self._strides, self.backend.torch_device, within)
         if fault is not None:
             return {"fault": fault}
