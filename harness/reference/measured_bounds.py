@@ -26,6 +26,7 @@ from harness.reference.spreads import spread_between
 
 Eager = Callable[[InputSet], list[torch.Tensor]]
 _NOTHING = Spread(0.0, 0.0)
+_CHOICES = 5  # draws: where TF32 changes a choice in one of two, one that is judged in a dozen launches is caught
 
 
 class MeasuredBounds:
@@ -42,11 +43,7 @@ class MeasuredBounds:
         with NarrowestMade() as made:
             narrowed = self._on_narrowed(first)
         self._narrowing = self._apart(narrowed, returned)
-        # A choice by what was summed, in so few elements that inputs in TF32 change none of them.
-        self.chooses_alike_in_tf32 = (
-            narrowed is not None and not any(self._elements) and truths.longest_sum > 1
-            and all(map(torch.equal, narrowed, returned))
-        )
+        self._chose_alike = not any(self._elements) and truths.longest_sum > 1 and _are_equal(narrowed, returned)
         del narrowed  # more calls of eager follow, which need its memory
         # What the reference rounds to itself hides what TF32 would lose, and is no noise.
         self._narrowest_u = max(truths.narrowest_u, made.u)
@@ -69,6 +66,14 @@ class MeasuredBounds:
         if not self._hides:
             return None
         return SIGNS if self._shows_by_signs else one_way
+
+    @cached_property
+    def chooses_alike_in_tf32(self) -> bool:
+        """Whether all outputs are choices by what was summed, so few that inputs in TF32 change none in several draws."""
+        if not self._chose_alike:
+            return False
+        others = (self._draw() for _ in range(_CHOICES - 1))
+        return all(_are_equal(self._on_narrowed(inputs), self._eager(inputs)) for inputs in others)
 
     def bounds(self, number: int, eager: Spread, inputs: InputSet, precision_class: str = "fp32") -> Iterator[Bounds]:
         """Bounds of output `number` on `inputs`, on which strict eager is off by `eager`: each is wider than the one
@@ -130,6 +135,10 @@ class MeasuredBounds:
         except Exception:  # no room, or what may not be negative
             return False
         return all(spread is None or spread.max_u < FAR_U for spread in apart)
+
+
+def _are_equal(narrowed: Sequence[torch.Tensor] | None, returned: Sequence[torch.Tensor]) -> bool:
+    return narrowed is not None and all(map(torch.equal, narrowed, returned))
 
 
 def _narrowed_set(inputs: InputSet) -> tuple[InputSet, bool]:

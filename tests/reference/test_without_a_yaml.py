@@ -276,6 +276,10 @@ QUANTISED = ("((y := x[0] / (x[0].abs().amax(1, keepdim=True) / 448)).to(torch.f
              "torch.randn(64, 256)")
 
 
+# So far from zero are the sums of such rows with what is positive that no rounding changes a sign.
+ONE_SIGN_A_ROW = "torch.rand(4, 512) * (2 * torch.randint(2, (4, 1)) - 1)"
+
+
 def notes_of(made):
     note_what_cannot_be_compared(made)
     return [note.value for note in made.notes]
@@ -288,8 +292,8 @@ def test_one_output_that_is_rounding_noise_is_told_of_the_whole(undescribed):
 
 
 @pytest.mark.parametrize(("returns", "inputs", "notes"), [
-    ("(x[0] @ x[1]).argmax(1)", "torch.randn(1, 512), torch.randn(512, 128)", ["coarse_choice"]),
-    ("(x[0] @ x[1] > 0)", "torch.randn(4, 512), torch.randn(512, 4)", ["coarse_choice"]),
+    ("(x[0] @ x[1]).argmax(1)", f"{ONE_SIGN_A_ROW}, torch.rand(512, 2) + torch.tensor([0, 1])", ["coarse_choice"]),
+    ("(x[0] @ x[1] > 0)", f"{ONE_SIGN_A_ROW}, torch.rand(512, 4)", ["coarse_choice"]),
     ("(x[0] @ x[1]).argmax(1)", "torch.randn(4096, 512), torch.randn(512, 128)", []),
     ("((x[0] @ x[1]).argmax(1), x[0] @ x[1])", "torch.randn(1, 512), torch.randn(512, 128)", []),
     ("x[0].argmax(1)", "torch.randn(1, 512)", []),  # nothing is summed
