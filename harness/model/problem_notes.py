@@ -25,7 +25,7 @@ class ProblemNote(str, Enum):
         f"cannot be seen: {_NOTHING_COUNTS}"
     SAME_INPUTS = "same_inputs", "its get_inputs() returned the same at each draw, so a result that was kept from an " \
         f"earlier call is right: {_NOTHING_COUNTS}"
-    ROUNDING_NOISE = "rounding_noise", "an output of its is rounding noise, in which nothing can be compared: " \
+    ROUNDING_NOISE = "rounding_noise", "one of its outputs is rounding noise, in which nothing can be compared: " \
         f"{_NOTHING_COUNTS}"
     COARSE_CHOICE = "coarse_choice", "its outputs are whole numbers chosen by what was summed, and inputs in TF32 change " \
         f"none of them, so a candidate's precision cannot be seen: {_NOTHING_COUNTS}"

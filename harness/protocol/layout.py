@@ -20,7 +20,7 @@ REGION_BYTES = 2 * 1024 * 1024
 # tensor may have a method or, through `torch.Tensor`, a property of its own by any of these names.
 _BASE = torch._C.TensorBase
 _is_neg, _is_conj, _is_zerotensor = _BASE.is_neg, _BASE.is_conj, _BASE._is_zerotensor
-own_stride, own_count, own_shape = _BASE.stride, _BASE.numel, _BASE.shape.__get__
+base_stride, base_count, base_shape = _BASE.stride, _BASE.numel, _BASE.shape.__get__
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def overlaps(tensor: torch.Tensor) -> bool:
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether the elements fill their stretch of memory, in any order of dimensions, without gap or overlap."""
     expected = 1
-    for step, size in sorted(zip(own_stride(tensor), own_shape(tensor))):
+    for step, size in sorted(zip(base_stride(tensor), base_shape(tensor))):
         if size != 1 and step != expected:
             return False
         expected *= size

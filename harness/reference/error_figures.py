@@ -226,10 +226,9 @@ def noisy_outputs(reference: Reference) -> tuple[int, ...]:
 def note_what_cannot_be_compared(reference: Reference) -> None:
     """Note where an output of the reference is rounding noise, and where all are choices that TF32 does not change."""
     try:
-        noisy = noisy_outputs(reference)
+        found = [ProblemNote.ROUNDING_NOISE] if noisy_outputs(reference) else []
+        if reference.terms is None and reference.measured_bounds.chooses_alike_in_tf32:
+            found.append(ProblemNote.COARSE_CHOICE)
     except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
         return
-    found = [ProblemNote.ROUNDING_NOISE] if noisy else []
-    if reference.terms is None and reference.measured_bounds.chooses_alike_in_tf32:
-        found.append(ProblemNote.COARSE_CHOICE)
     reference.notes += [note for note in found if note not in reference.notes]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 
 from harness.protocol import cuda_driver, tree
-from harness.protocol.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense, own_count, own_shape, own_stride
+from harness.protocol.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense, base_count, base_shape, base_stride
 
 _OVERWRITE = 0xFF
 # Of the guard: PyTorch's allocator hands out blocks of whole 512 bytes.
@@ -72,12 +72,12 @@ def fault_of(
             return _fault("wrong_layout", f"{label} has layout {_layout(tensor)}, not torch.strided")
         if _device(tensor).type != device.type:
             return _fault("wrong_device", f"{label} is on {_device(tensor)}, not on {device}")
-        if tuple(own_shape(tensor)) != spec.shape:
-            return _fault("wrong_shape", f"{label} has shape {tuple(own_shape(tensor))}, not {spec.shape}")
+        if tuple(base_shape(tensor)) != spec.shape:
+            return _fault("wrong_shape", f"{label} has shape {tuple(base_shape(tensor))}, not {spec.shape}")
         if dtype_name(_dtype(tensor)) != spec.dtype:
             return _fault("wrong_dtype", f"{label} is {dtype_name(_dtype(tensor))}, not {spec.dtype}")
         if not (_strided_alike(tensor, stride) or is_dense(tensor)):
-            detail = f"{label} has strides {tuple(own_stride(tensor))}, with gaps or overlaps, where the reference's has "
+            detail = f"{label} has strides {tuple(base_stride(tensor))}, with gaps or overlaps, where the reference's has "
             return _fault("wrong_layout", f"{detail}{tuple(stride)}; end forward with .contiguous()")
         if stride is not None and not is_as_it_lies(tensor):
             # What is left of the work would be done as it is copied, which is when nobody's clock runs.
@@ -85,7 +85,7 @@ def fault_of(
             return _fault("wrong_layout", detail)
         if not _is_in_its_storage(tensor):
             return _fault("wrong_layout", f"{label} reaches beyond the storage that it says it has")
-        if own_count(tensor) and _meets(_storage(tensor), slot):
+        if base_count(tensor) and _meets(_storage(tensor), slot):
             return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
     return None
 
@@ -114,7 +114,7 @@ def in_order(result: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequenc
 
 def _placed(tensor: torch.Tensor, spec: TensorSpec, stride: Sequence[int] | None) -> torch.Tensor:
     if (
-        type(tensor) not in _PLAIN or _layout(tensor) is not torch.strided or tuple(own_shape(tensor)) != spec.shape
+        type(tensor) not in _PLAIN or _layout(tensor) is not torch.strided or tuple(base_shape(tensor)) != spec.shape
         or _dtype(tensor) is not spec.torch_dtype or _strided_alike(tensor, stride) or not is_dense(tensor)
     ):
         return tensor
@@ -157,9 +157,9 @@ def _meets(storage: torch.UntypedStorage, slot: range) -> bool:
 
 def _is_in_its_storage(tensor: torch.Tensor) -> bool:
     """Whether a storage has the bytes of all elements: of what it does not own up to nothing is overwritten."""
-    if not own_count(tensor):
+    if not base_count(tensor):
         return True
-    last = sum((size - 1) * stride for size, stride in zip(own_shape(tensor), own_stride(tensor)))
+    last = sum((size - 1) * stride for size, stride in zip(base_shape(tensor), base_stride(tensor)))
     return (_offset(tensor) + last + 1) * _dtype(tensor).itemsize <= _nbytes(_storage(tensor))
 
 
@@ -168,9 +168,9 @@ def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:
 
     `stride` is None where the reference's own output has gaps or overlaps, which nothing fresh can match.
     """
-    if stride is None or own_count(tensor) == 0:
+    if stride is None or base_count(tensor) == 0:
         return True
-    return all(size == 1 or own == other for size, own, other in zip(own_shape(tensor), own_stride(tensor), stride))
+    return all(size == 1 or own == other for size, own, other in zip(base_shape(tensor), base_stride(tensor), stride))
 
 
 def _count(shape: Any) -> int | None:

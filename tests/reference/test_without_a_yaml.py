@@ -303,6 +303,16 @@ def test_a_choice_by_a_sum_that_tf32_does_not_change_is_told(undescribed, return
     assert notes_of(undescribed(returns, inputs)) == notes
 
 
+def test_a_choice_for_whose_draws_there_is_no_room_is_left_to_its_rows(undescribed, monkeypatch):
+    made = undescribed("(x[0] @ x[1] > 0)", f"{ONE_SIGN_A_ROW}, torch.rand(512, 4)")
+
+    def has_no_room(inputs):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(made.measured_bounds, "_eager", has_no_room)
+    assert notes_of(made) == []
+
+
 def test_outputs_of_eight_bits_are_judged_as_others_are(undescribed):
     made = undescribed(*QUANTISED)
 
