@@ -23,6 +23,8 @@ from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, 
 _STEPS = ("await_word", "apply_mask", "write_over", "add_up")
 _ASIDE, _ASIDE_US = "step_aside", 5.0  # an empty kernel, which takes no longer
 _WORD = 1 << 32
+# A copy to another order reads and writes what a fill writes, in pieces at worst. Each fill is 2 µs of start before that.
+_COPY_US, _COPY_TO_FILL, _FILL_US = 5.0, 16.0, 2.0
 _HALF_NS_US = 0.5e-3  # times are whole ns, and sums of them in µs are not quite
 _DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kernel_ownership` knows them
 
@@ -66,6 +68,7 @@ class Window:
     """One timed window: how long it was open in µs, what ran meanwhile, from its opening on, what ran between it and
     the next launch and is none of the harness's steps, and what ran so from its turn to its opening. `copied_bytes` and
     `filled_bytes` were copied and filled behind it; it `has_copy_kernel` where PyTorch's kernel that copies ran there.
+    `most_copy_us` is how long such kernels of the harness's may take, for all outputs: they are told by their name alone.
     """
 
     open_us: float
@@ -75,6 +78,7 @@ class Window:
     copied_bytes: int = 0
     filled_bytes: int = 0
     has_copy_kernel: bool = False
+    most_copy_us: float = _COPY_US
 
     @property
     def stretches_us(self) -> list[float]:
@@ -190,19 +194,28 @@ def _window(ran: Sequence[Ran], place: _Place, names: dict[str, str]) -> Window:
             for each in ran if each not in (opened, closed) and is_in(each) and each.end_ns > start_ns and each.start_ns < until_ns
         )
 
+    behind = [each for each in ran if closed.end_ns <= each.start_ns < end_ns]
+    fills = [each for each in behind if each.kind == FILL]
+    copy_kernels = [each for each in behind if each.kind == KERNEL and is_copy(each.name)]
+    most_copy_us = _COPY_US + _COPY_TO_FILL * sum(max(0.0, _time_us(each) - _FILL_US) for each in fills)
+    if sum(map(_time_us, copy_kernels)) > most_copy_us:
+        copy_kernels = []
     inside = spans(opened.end_ns, closed.start_ns, lambda each: True)
     late = spans(
         closed.end_ns, end_ns,
         lambda each: each.start_ns >= closed.start_ns and each.kind == KERNEL and each.name not in (*_STEPS, _ASIDE)
-        and not is_copy(each.name),
+        and each not in copy_kernels,
     )
     early = spans(
         turn_ns, opened.end_ns,
         lambda each: each.kind in (KERNEL, COPY) and each.name not in _STEPS
         and not (each.name == _ASIDE and each.end_ns - each.start_ns <= 1e3 * _ASIDE_US),
     )
-    behind = [each for each in ran if closed.end_ns <= each.start_ns < end_ns]
     return Window(
         (closed.start_ns - opened.end_ns) / 1e3, inside, late, early, sum(each.bytes for each in behind if each.kind == COPY),
-        sum(each.bytes for each in behind if each.kind == FILL), any(each.kind == KERNEL and is_copy(each.name) for each in behind),
+        sum(each.bytes for each in fills), bool(copy_kernels), most_copy_us,
     )
+
+
+def _time_us(ran: Ran) -> float:
+    return (ran.end_ns - ran.start_ns) / 1e3

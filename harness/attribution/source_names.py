@@ -7,7 +7,7 @@ Comments and docstrings define nothing.
 
 Such a kernel is told to be the candidate's by its text alone, and so is machine code under its name that somebody else
 compiled. That has to come from somewhere, and most candidates are one file. So long text in its constants that no
-language has counts against it. This is a second line: whoever spells code out as prose, or has it in a file beside, gets by.
+language has counts against it, and a long table of whole numbers. This is a second line: whoever spells code out as prose, or has it in a file beside, gets by.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ _WINDOW_BYTES, _STEP_BYTES, _MOST_TEXT = 2048, 512, 0.65
 _MOST_BYTES = 16 << 20
 # Digits in hex shrink like text.
 _UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
+# Whole numbers as Python, C, an assembler and escapes have them, and what may stand between those of one table. Of 14,600
+# files of PyTorch, NumPy, CUDA and KernelBench three have as many in a row: two tables and a test.
+_NUMBER = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])|\\x[0-9a-fA-F]{1,2}|\\[0-7]{1,3}")
+_BETWEEN = re.compile(r"""[\s,;"'{}()\[\]\\]*(?:\.\w+\s+)?""")
+_LONG_TABLE = 512
 
 
 @dataclass(frozen=True)
@@ -163,16 +168,29 @@ def _strings(tree: ast.Module) -> Iterator[str]:
 
 
 def carries_code(source: str) -> bool:
-    """Whether the constants of `source` hold what may be machine code; so does what is no Python, or more than 16 MB of it."""
+    """Whether `source` holds what may be machine code, in its constants or as a table; so does what is no Python, or more than
+    16 MB of it.
+    """
     try:
         content = "\n".join(_constants(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     text = content.encode("utf-8", "surrogatepass")
-    if len(text) > _MOST_BYTES or _UNBROKEN.search(content):
+    if len(text) > _MOST_BYTES or _has_long_table(source) or _UNBROKEN.search(content):
         return True
     windows = (text[at : at + _WINDOW_BYTES] for at in range(0, len(text) - _WINDOW_BYTES + 1, _STEP_BYTES))
     return any(len(zlib.compress(each, 9)) > _MOST_TEXT * _WINDOW_BYTES for each in windows)
+
+
+def _has_long_table(source: str) -> bool:
+    """Whether 512 whole numbers follow one another, in an array of C's say: machine code shrinks like text too."""
+    in_a_row, end = 0, 0
+    for number in _NUMBER.finditer(source):
+        in_a_row = in_a_row + 1 if _BETWEEN.fullmatch(source, end, number.start()) else 1
+        if in_a_row >= _LONG_TABLE:
+            return True
+        end = number.end()
+    return False
 
 
 def _constants(tree: ast.AST) -> Iterator[str]:

@@ -25,6 +25,7 @@ from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import PTXAS, Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.ninja_file import with_device_linking, with_quoted_folders
+from harness.build.taken_in import TakenIn, ToolWatch
 from harness.protocol.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
@@ -57,6 +58,7 @@ class ExtensionMaker:
         self._real = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
         self.log = self._slim_log = ""
         self._modules: dict[str, Any] = {}
+        self._tools: ToolWatch | None = None  # of whoever compiles something
         # Whether a ModelNew is being constructed, and whether something was built in it, that its arguments may decide.
         self.is_in_init = self.built_in_init = False
 
@@ -106,6 +108,8 @@ class ExtensionMaker:
     def _build(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
+        if self._tools is None:
+            self._tools = ToolWatch(self.folder / "told", self.own_folder, self.nvcc)
         if kind == "load":
             self.files.update(map(str, source_files(arguments)))
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
@@ -126,7 +130,7 @@ class ExtensionMaker:
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
-        self._note_files(flags.files_named(arguments, all_texts(kind, arguments), place, self.own_folder))
+        self._note_files(flags.files_named(arguments, place, self.own_folder))
         noted = {"key": key, "cuda": bool(cuda), "headers": "slim" if went else "stock"}
         self._note_built(noted, arguments, place, module)
         return module
@@ -246,14 +250,19 @@ class ExtensionMaker:
             noted |= {"path": "", "module_name": name, "is_python_module": True, "refused": refused}
         else:
             # Where ninja cannot say nobody can say which headers were read.
-            read = dependencies.files_of_ninja(place) or map(str, headers_beside(source_files(arguments)))
-            self._note_files(read)
+            sources = source_files(arguments)
+            read = dependencies.files_of_ninja(place) or {str(path) for path in (*sources, *headers_beside(sources))}
+            taken = self._tools.taken_in(place, read) if self._tools is not None else TakenIn()
+            self._note_files(read | taken.files)
             libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
             if not libraries:
                 return
             name = getattr(module, "__name__", None) or libraries[-1].stem
             is_python_module = bool(arguments.get("is_python_module", True))
-            noted |= {"path": str(libraries[-1]), "module_name": name, "is_python_module": is_python_module}
+            noted |= {
+                "path": str(libraries[-1]), "module_name": name, "is_python_module": is_python_module,
+                "foreign": list(taken.foreign),
+            }
         self.extensions.append(noted)
 
 

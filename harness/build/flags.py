@@ -1,7 +1,6 @@
 """What the flags of a build lead to, and which of them may start a program.
 
-With -MD compilers tell which sources and headers they read. A linker tells nothing of its libraries, nor does anybody
-of a file of further flags, nor an assembler of what it takes in by `.incbin`: such files are looked up here.
+With -MD compilers tell which sources and headers they read, but not of a file of further flags: that is looked up here.
 
 A compiler starts programs: its own parts, and what `-wrapper`, `-specs`, `-B`, `-fplugin` or `-ccbin` name. ninja hands
 its commands to a shell, which starts what a `;` or a `$(…)` says. Whoever starts a program in a build may put another
@@ -21,13 +20,12 @@ from harness.build.installed_folders import installed_places
 _COMPILERS = ("extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags")
 _ALL = (*_COMPILERS, "extra_ldflags")
 _INCLUDES = ("-I", "-isystem", "-iquote", "--include-path")
-_INCBIN = re.compile(r'\.incbin\s+\\*"([^"\\]+)')
 # A word of a flag that names a file may have something before it: @flags.txt, -Wl,--version-script=exported.map.
 _BEFORE_A_NAME = re.compile(r"[@,=]")
 # Where vendors put toolkits, whose libraries are linked.
-_TOOLKITS = ("/opt",)
+TOOLKITS = ("/opt",)
 # These files are hashed whenever a build is looked for.
-_LARGEST_BYTES = 64 << 20
+LARGEST_BYTES = 64 << 20
 _FLAGS, _PATHS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"), ("extra_include_paths", "sources")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # What a shell makes nothing of, but for quotes and what they quote.
@@ -56,28 +54,15 @@ def header_folders(arguments: Mapping[str, Any]) -> list[Path]:
     return [Path(each) for each in [*(arguments.get("extra_include_paths") or []), *named, *joined]]
 
 
-def files_named(arguments: Mapping[str, Any], texts: Iterable[str], place: Path, own_folder: Path) -> set[str]:
-    """The files there are that the flags of a call name, or that its `texts` have an assembler take in.
+def files_named(arguments: Mapping[str, Any], place: Path, own_folder: Path) -> set[str]:
+    """The files there are that the flags of a call name, looked for from `place`, where compilers run.
 
-    Names are looked for from `place`, where compilers run, and what is taken in also on the include paths. What is
-    installed is left out, unless the candidate's `own_folder` lies there too, and so are files above 64 MiB.
+    What is installed is left out, unless the candidate's `own_folder` lies there too, and so are files above 64 MiB.
     """
     words = _words(arguments, _ALL)
     named = [part for word in words for part in (word, *_BEFORE_A_NAME.split(word)[1:])]
-    taken = [name for text in texts for name in _INCBIN.findall(text)]
-    paths = [place / name for name in (*named, *taken)]
-    paths += [place / folder / name for folder in header_folders(arguments) for name in taken]
-    installed = installed_places(own_folder, _TOOLKITS)
-    return {str(path) for path in (*paths, *_libraries(words, place)) if _is_own(path, installed)}
-
-
-def _libraries(words: list[str], place: Path) -> Iterable[Path]:
-    """What -l may stand for in the folders of -L."""
-    folders = [word[2:] for word in words if word.startswith("-L") and len(word) > 2]
-    folders += [after for word, after in zip(words, words[1:]) if word == "-L"]
-    names = [word[2:] for word in words if word.startswith("-l") and len(word) > 2]
-    files = [name[1:] if name.startswith(":") else f"lib{name}.{end}" for name in names for end in ("so", "a")]
-    return [place / folder / file for folder in folders for file in files]
+    installed = installed_places(own_folder, TOOLKITS)
+    return {str(path) for path in (place / name for name in named) if _is_own(path, installed)}
 
 
 def _words(arguments: Mapping[str, Any], lists: Iterable[str]) -> list[str]:
@@ -95,7 +80,7 @@ def _words(arguments: Mapping[str, Any], lists: Iterable[str]) -> list[str]:
 def _is_own(path: Path, installed: tuple[str, ...]) -> bool:
     try:
         real = path.resolve()
-        is_small = real.is_file() and real.stat().st_size <= _LARGEST_BYTES
+        is_small = real.is_file() and real.stat().st_size <= LARGEST_BYTES
         return is_small and not str(real).startswith(installed)
     except (OSError, ValueError, RuntimeError):  # no name that a file may have, or links in a circle
         return False

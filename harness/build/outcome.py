@@ -140,6 +140,9 @@ def _unproven(ending: Ending) -> str:
     proven = {each["key"] for one in ending.compiled for each in one.answer["extensions"]}
     if any(each["key"] not in proven for each in ending.answer["extensions"]):
         return "it was compiled by the process that ran the candidate's own code, which may have changed what came"
+    foreign = [str(path) for one in ending.compiled for each in one.answer["extensions"] for path in each.get("foreign") or ()]
+    if foreign:
+        return f"it has machine code that was not compiled from its sources: {os.path.basename(foreign[0])[:100]}"
     flags = [flag for one in ending.compiled for flag in one.unknown_flags]
     why = "what it was compiled with may start a program, which may have changed what came"
     return f"{why}: {flags[0][:100]}" if flags else ""

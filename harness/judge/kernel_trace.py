@@ -74,6 +74,8 @@ def trace(session: Session, reference: Reference, prepared: Prepared, timing: Ti
         traced = _trace_on_cpu(session, reference, prepared, timing)
         seen, fault = session.code_watch.seen(reference, prepared.extensions)
         traced = code_regions.less_own(traced, seen, fault, timing.time_us, _fill_us(reference.output_specs))
+        if prepared.extensions and traced.kind in ("custom", "mixed") and _carries_code(prepared):
+            return _unknown(traced, f"what its extension runs {_CARRIED}")
     else:
         traced = _trace_on_gpu(session, reference, prepared, timing)
         if session.helped and traced.kind != "unknown":
@@ -81,6 +83,10 @@ def trace(session: Session, reference: Reference, prepared: Prepared, timing: Ti
     if prepared.unproven and traced.kind in ("custom", "mixed"):
         return _unknown(traced, f"whose its extension is is not known: {prepared.unproven}")
     return traced
+
+
+def _carries_code(prepared: Prepared) -> bool:
+    return carries_code(Path(prepared.path).read_text(encoding="utf-8", errors="replace"))
 
 
 def _unknown(traced: Provenance, note: str) -> Provenance:
@@ -112,7 +118,7 @@ def _trace_on_gpu(session: Session, reference: Reference, prepared: Prepared, ti
 
     @functools.cache
     def carries() -> bool:
-        return carries_code(source.read_text(encoding="utf-8", errors="replace"))
+        return _carries_code(prepared)
 
     waiting = [made for made in timing.recorded if (made.hidden is True) == held]
     seen: list[_Seen] = []
@@ -190,7 +196,7 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     """The kind of one launch. Time in which the GPU waits for the host, beyond what lies between kernels, is nobody's: where
     the host is not waited for it may be as long as its kernels run.
     """
-    copied = _copies_to_order(window.spans, copies)
+    copied = _copies_to_order(window, copies)
     spans = [span for span in window.spans if span not in copied]
     busy = busy_us(window.spans)
     provenance = replace(kind_on_gpu([*spans, *window.late], owners), busy_us=busy, launched=len(window.spans))
@@ -262,10 +268,11 @@ def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels
     )
 
 
-def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
+def _copies_to_order(window: Window, outputs: int) -> list[Span]:
     """The harness's copies of outputs in another order, at the end of a launch: nobody's kernels, and no arithmetic."""
-    last = sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]
-    return list(itertools.takewhile(lambda span: is_copy(span.name), last))
+    last = sorted(window.spans, key=lambda span: span.start_us, reverse=True)[:outputs]
+    copies = list(itertools.takewhile(lambda span: is_copy(span.name), last))
+    return copies if sum(span.time_us for span in copies) <= window.most_copy_us else []
 
 
 def _trace_on_cpu(session: Session, reference: Reference, prepared: Prepared, timing: Timing) -> Provenance:

@@ -31,6 +31,21 @@ def test_bytes_in_any_form_are_seen(source):
     assert carries_code(source)
 
 
+WORDS = [int.from_bytes(b"\x48\x89\xe5\0" + CODE[at:at + 1] + b"\0\0\0", "little") for at in range(600)]
+
+
+@pytest.mark.parametrize("text", [
+    ", ".join(map(str, WORDS)),
+    ",\n".join(f"{word:#x}ull" for word in WORDS),
+    "".join(f"    .quad {word:#x}\n" for word in WORDS),
+    "".join(f'"\\x{word % 256:02x}\\0"\n' for word in WORDS),
+], ids=["decimal", "hex", "assembler", "escapes"])
+def test_a_long_table_of_c_or_of_an_assembler_is_seen_though_it_shrinks_like_text(text):
+    assert carries_code(f"CPP = r'''{text}'''")
+    assert carries_code(f"CPP = '/* */'\nTABLE = {WORDS}"), "and one of Python's"
+    assert not carries_code(f"CPP = r'''{text[:len(text) // 3]}'''")
+
+
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 def test_of_this_repositorys_candidates_two_cheats_carry_code_and_no_other(path):
     carries = path.stem.startswith("cubin_") or path.stem == "syntax_error"

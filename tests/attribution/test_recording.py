@@ -49,9 +49,18 @@ def test_a_kernel_that_is_called_as_the_drivers_copies_are_proves_nothing(name):
 
 def test_what_runs_behind_a_window_is_told_but_for_the_harness_own_copies():
     copy = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>"
-    behind = recorded(*LAUNCHED, "Memcpy", copy, "sgemm", *LAUNCHED, "Memset", kinds={"Memcpy": COPY, "Memset": FILL})
+    behind = recorded(*LAUNCHED, "Memcpy", "Memset", copy, "sgemm", *LAUNCHED, "Memset", kinds={"Memcpy": COPY, "Memset": FILL})
     one, two = windows(behind, MARKERS, 2)
     assert (names(one.spans), names(one.late), two.late) == (["tile"], ["sgemm"], ())
+
+
+def test_a_kernel_behind_a_window_that_copies_for_long_is_told_too():
+    """Its name is all that says that it copies. Filling takes 10 µs here, so a copy may take 5 and 16 times 8."""
+    copy, kinds = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>", {"Memset": FILL}
+    (one,) = windows(recorded(*LAUNCHED, "Memset", copy, kinds=kinds), MARKERS, 1)
+    assert (one.most_copy_us, one.has_copy_kernel, one.late) == (133.0, True, ())
+    (two,) = windows(recorded(*LAUNCHED, "Memset", *[copy] * 14, kinds=kinds), MARKERS, 1)
+    assert (two.has_copy_kernel, len(two.late)) == (False, 14)
 
 
 def test_what_began_before_its_window_or_ended_after_it_counts_for_its_part_in_it():

@@ -74,7 +74,8 @@ OUTPUT_BYTES = 4096
 
 
 def made_of(
-    *launches, hidden=True, gap_us=1.0, fault=None, early=(), beside=0, copied=OUTPUT_BYTES, filled=OUTPUT_BYTES, window_us=None
+    *launches, hidden=True, gap_us=1.0, fault=None, early=(), beside=0, copied=OUTPUT_BYTES, filled=OUTPUT_BYTES, window_us=None,
+    fill_us=1.0,
 ):
     """Recorded launches of kernels (name, µs) with a gap between each two, as the recorder writes them down; `early` ones
     run before each window and `beside` of them with the first in it.
@@ -100,7 +101,7 @@ def made_of(
             kernel(*each)
         kernel(MARKERS.closes, 1.0)
         kernel("Memcpy", 1.0, recorder.COPY, copied)
-        kernel("Memset", 1.0, FILL, filled)
+        kernel("Memset", fill_us, FILL, filled)
     recording = Recording(
         sorted(ran, key=lambda each: each.start_ns), [Call(each.correlation) for each in ran if each.kind == KERNEL], fault
     )
@@ -353,9 +354,25 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
     session.backend.limits = CPU
+    (tmp_path / "x.py").write_text("")
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     assert trace(session, reference, prepared, timing(1000.0)).kind == kind
     assert session.answers == []
+
+
+@pytest.mark.parametrize(("text", "kind"), [("CODE = [1, 2]", "custom"), (f"CODE = {list(range(512))}", "unknown")])
+def test_of_a_source_that_may_carry_machine_code_nothing_counts_as_own_on_a_cpu_either(tmp_path, monkeypatch, text, kind):
+    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
+    session = Session(on_a_cpu(0.99))
+    session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
+    session.backend.limits = CPU
+    (tmp_path / "x.py").write_text(text)
+    prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
+    found = trace(session, SimpleNamespace(draw=lambda: None, output_specs=()), prepared, timing(1000.0))
+    assert found.kind == kind
+    assert any("its source carries as bytes" in note for note in found.notes) == (kind == "unknown")
 
 
 def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_takes_longer_is_unknown(
@@ -365,6 +382,7 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
     reference = SimpleNamespace(draw=lambda: None, output_specs=())
+    (tmp_path / "x.py").write_text("")
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     paused = {**on_a_cpu(0.99), "total_us": 9000.0}
     for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(3)], "unknown")):
@@ -417,6 +435,14 @@ def test_the_copy_of_an_output_to_the_references_order_is_nobodys_kernel_and_its
 ):
     session = Session()
     session.reordered = reordered
-    found = traced(session, recorded=[made_of(kernels, kernels, gap_us=0.0)])
+    found = traced(session, recorded=[made_of(kernels, kernels, gap_us=0.0, fill_us=6.0)])
     assert (found.kind, found.busy_us) == (kind, 100.0)
     assert found.launched == len(kernels)
+
+
+@pytest.mark.parametrize(("copy_us", "kind"), [(4.9, "custom"), (69.0, "custom"), (69.1, "mixed")])
+def test_a_copy_to_the_references_order_takes_no_longer_than_16_times_what_filling_takes(traced, copy_us, kind):
+    """A library's kernel may be loaded under that name."""
+    session, kernels = Session(), [("tile", 100.0 - copy_us), (COPY, copy_us)]
+    session.reordered = True
+    assert traced(session, recorded=[made_of(kernels, kernels, gap_us=0.0, fill_us=6.0)]).kind == kind

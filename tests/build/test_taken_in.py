@@ -1,0 +1,97 @@
+"""What assembler and linker say that they take in."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.build.taken_in import ToolWatch
+
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
+
+HONEST = """
+#include <atomic>
+#include <cstdio>
+#include <vector>
+static std::atomic<int> count;
+extern "C" int work(int times) {
+  std::vector<int> made(times, 2);
+#pragma omp parallel for
+  for (int i = 0; i < times; ++i) { asm volatile("pause"); count += made[i]; }
+  std::puts("worked");
+  return count;
+}
+"""
+BESIDE = 'extern "C" int beside() { return 7; }'
+CALLS_IT = 'extern "C" int beside(); extern "C" int work() { return beside(); }'
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """`built(SOURCE, FLAG…)`: what the tools took in as g++ made a library of it, beside files that a candidate may bring."""
+    monkeypatch.setenv("COMPILER_PATH", "")
+    place, own = tmp_path / "place", tmp_path / "own"
+    place.mkdir()
+    own.mkdir()
+    (own / "code.bin").write_bytes(bytes(range(64)))
+    (own / "beside.cpp").write_text(BESIDE)
+    subprocess.run(["g++", "-fPIC", "-c", "beside.cpp"], cwd=own, check=True)
+    subprocess.run(["ar", "rcs", "libgcc_eh.a", "beside.o"], cwd=own, check=True)
+    subprocess.run(["g++", "-shared", "-o", "libbeside.so", "beside.o"], cwd=own, check=True)
+    (own / "script.ld").write_text(f"INPUT({own}/beside.o)")
+    watch = ToolWatch(tmp_path / "told", own, None)
+
+    def build(source, *flags):
+        (place / "main.cpp").write_text(source.replace("OWN", str(own)))
+        words = [flag.replace("OWN", str(own)) for flag in flags]
+        subprocess.run(
+            ["g++", "-fPIC", "-MD", "-MF", "main.d", "-c", "main.cpp", *(word for word in words if word[:2] in ("-f", "-g", "-W"))],
+            cwd=place, check=True,
+        )
+        subprocess.run(["g++", "-shared", "-o", "made.so", "main.o", *words], cwd=place, check=True)
+        headers = subprocess.run(["g++", "-M", "main.cpp"], cwd=place, capture_output=True, text=True, check=True).stdout
+        taken = watch.taken_in(place, headers.replace("\\\n", " ").split())
+        return {Path(path).name for path in taken.files}, [Path(path).name for path in taken.foreign]
+
+    return build
+
+
+@pytest.mark.parametrize("flags", [(), ("-g",), ("-fopenmp",), ("-flto",), ("-lpthread", "-ldl", "-lm", "-lrt")], ids=" ".join)
+def test_what_compilers_link_into_any_library_is_nobodys_code(built, flags):
+    assert built(HONEST, *flags) == (set(), [])
+
+
+@pytest.mark.parametrize("directive", [
+    'asm(".incbin \\"OWN/code.bin\\"");',
+    'asm(".inc" "bin \\"OWN/code.bin\\", 8, 16");',
+    'asm(".macro take first second\\n .\\\\first\\\\second \\"OWN/code.bin\\"\\n .endm\\n take inc bin");',
+    '__attribute__((used)) static void f() { asm(".pushsection .text.x\\n.incbin \\"OWN/code.bin\\"\\n.popsection"); }',
+], ids=["plain", "in pieces", "by a macro", "in a function"])
+@pytest.mark.parametrize("flags", [(), ("-flto",), ("-Wa,--MD,elsewhere.d",)], ids=["", "at link time", "told elsewhere"])
+def test_what_is_copied_in_is_told_however_it_is_spelled(built, directive, flags):
+    assert built(directive + HONEST, *flags) == ({"code.bin"}, ["code.bin"])
+
+
+def test_the_next_build_is_told_apart(built):
+    assert built('asm(".incbin \\"OWN/code.bin\\"");')[1] == ["code.bin"]
+    assert built(HONEST) == (set(), [])
+
+
+@pytest.mark.parametrize(("flags", "foreign"), [
+    (("OWN/beside.o",), ["beside.o"]),
+    (("-LOWN", "-l:libgcc_eh.a"), ["libgcc_eh.a"]),
+    (("OWN/script.ld",), ["beside.o", "script.ld"]),
+    (("-LOWN", "-lbeside"), []),
+], ids=["an object", "an archive that is called like a compiler's", "a script of the linker's", "a library of its own"])
+def test_what_is_linked_is_foreign_but_for_libraries_that_stay_their_own(built, flags, foreign):
+    files, found = built(CALLS_IT, *flags)
+    assert found == foreign and files >= set(foreign)
+
+
+def test_an_archive_that_is_installed_is_foreign_unless_it_is_a_compilers_own(built, monkeypatch, tmp_path):
+    monkeypatch.setattr("harness.build.installed_folders._SYSTEM", ("/usr", "/lib", "/lib64", str(tmp_path / "own")))
+    archive = subprocess.run(["g++", "-print-file-name=libstdc++.a"], capture_output=True, text=True, check=True).stdout.strip()
+    assert built(HONEST, archive) == (set(), ["libstdc++.a"])
