@@ -88,6 +88,7 @@ _NAMED = {
     "snapshot_bytes": "device.output_snapshots._PIECE_BYTES",
     "long_table": "attribution.source_names._LONG_TABLE",
     "copy_us": "attribution.recording._COPY_US",
+    "fill_us": "attribution.recording._FILL_US",
     "copy_to_fill": "attribution.recording._COPY_TO_FILL",
     "by_judge_us": "judge.kernel_trace._BY_JUDGE_US",
     "by_judge_share": "judge.kernel_trace._BY_JUDGE_SHARE",

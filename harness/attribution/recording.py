@@ -197,7 +197,7 @@ def _window(ran: Sequence[Ran], place: _Place, names: dict[str, str]) -> Window:
     behind = [each for each in ran if closed.end_ns <= each.start_ns < end_ns]
     fills = [each for each in behind if each.kind == FILL]
     copy_kernels = [each for each in behind if each.kind == KERNEL and is_copy(each.name)]
-    most_copy_us = _COPY_US + _COPY_TO_FILL * sum(max(0.0, _time_us(each) - _FILL_US) for each in fills)
+    most_copy_us = sum(_COPY_US + _COPY_TO_FILL * max(0.0, _time_us(each) - _FILL_US) for each in fills)
     if sum(map(_time_us, copy_kernels)) > most_copy_us:
         copy_kernels = []
     inside = spans(opened.end_ns, closed.start_ns, lambda each: True)

@@ -45,10 +45,11 @@ _WINDOW_BYTES, _STEP_BYTES, _MOST_TEXT = 2048, 512, 0.65
 _MOST_BYTES = 16 << 20
 # Digits in hex shrink like text.
 _UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
-# Whole numbers as Python, C, an assembler and escapes have them, and what may stand between those of one table. Of 14,600
+# Whole numbers as Python, C, an assembler and escapes have them, and what stands between those of one table: no brackets, as
+# between tuples, and more than blanks, as in a drawing. Of 14,600
 # files of PyTorch, NumPy, CUDA and KernelBench three have as many in a row: two tables and a test.
 _NUMBER = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])|\\x[0-9a-fA-F]{1,2}|\\[0-7]{1,3}")
-_BETWEEN = re.compile(r"""[\s,;"'{}()\[\]\\]*(?:\.\w+\s+)?""")
+_BETWEEN = re.compile(r"""(?:|\s*[,;"'\\][\s,;"'\\]*(?:\.\w+\s+)?|\s*\.\w+\s+)[-+~]?""")
 _LONG_TABLE = 512
 
 

@@ -252,7 +252,7 @@ class ExtensionMaker:
             # Where ninja cannot say nobody can say which headers were read.
             sources = source_files(arguments)
             read = dependencies.files_of_ninja(place) or {str(path) for path in (*sources, *headers_beside(sources))}
-            taken = self._tools.taken_in(place, read) if self._tools is not None else TakenIn()
+            taken = self._tools.taken_in(place, {*read, *map(str, sources)}) if self._tools is not None else TakenIn()
             self._note_files(read | taken.files)
             libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
             if not libraries:

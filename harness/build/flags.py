@@ -33,7 +33,9 @@ _PLAIN = re.compile(r"""[\w\-+=.,:/@%"'\\\[\] ]*""")
 # Flags that hand the rest of their word on to another part of the compiler.
 _HANDS_ON = re.compile(r"-Wl,|(?:-Xcompiler|--compiler-options|-Xlinker|--linker-options)=")
 _KNOWN = re.compile(
-    r"-(?:[DUILlOWgm]|f(?!plugin|use-ld)|isystem|iquote).*"
+    r"-(?:[DUILlOWg]|m(?!llvm)|isystem|iquote).*"
+    # and without those that load code into the compiler, or write a file of any name
+    r"|-f(?!plugin|pass-plugin|use-ld|dump|module-mapper|offload|opt-info|profile-note|save-optimization|callgraph-info).*"
     r"|-[GVcstvwxz]|-(?:ansi|include|pedantic|pipe|pthread|shared)"
     r"|-X(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)(?:=.*)?|--?(?:compiler|linker|ptxas)-options(?:=.*)?"
     r"|--?(?:arch|code|debug|default-stream|define-macro|device-debug|diag[-_]suppress|dlto|expt-extended-lambda|"

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ _TELLS = {"as": "--MD", "ld": "--dependency-file"}
 _SEARCHED = "COMPILER_PATH"
 # What compilers link into every library, and CUDA's runtime.
 _RUNTIME = re.compile(
-    r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|c_nonshared|ssp_nonshared|pthread|dl|rt|atomic|cudart_static|cudadevrt|culibos)\.a"
+    r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+_nonshared|pthread|dl|rt|atomic|cudart_static|cudadevrt|culibos)\.a"
 )
 _ELF, _ARCHIVES, _SHARED_OBJECT = b"\x7fELF", (b"!<arch>", b"!<thin>"), 3
 
@@ -67,26 +68,45 @@ class ToolWatch:
         assembled -= {os.path.realpath(path) for path in read}
         foreign = assembled | {path for path in linked if not self._is_no_code(path)}
         files = {path for path in assembled | linked if not path.startswith(self._installed)}
-        return TakenIn(frozenset(path for path in files if os.path.getsize(path) <= LARGEST_BYTES), tuple(sorted(foreign)))
+        small_files = frozenset(path for path in files if os.path.isfile(path) and os.path.getsize(path) <= LARGEST_BYTES)
+        return TakenIn(small_files, tuple(sorted(foreign)))
 
     def _told(self, name: str, place: Path) -> set[str]:
-        """The files that tools of that name told of, but for those below `place`, and what is gone with the tool."""
+        """The paths that tools of that name told of, but for those below `place`, and what is gone with the tool."""
         told: set[str] = set()
         for rule in self._folder.glob(f"*.{name}.d"):
-            told |= files_of_rule(rule.read_text(errors="surrogateescape"))
+            text = rule.read_text(errors="surrogateescape")
+            told |= {each.replace("$$", "$") for each in files_of_rule(text)} if name == "as" else _linked(text)
             rule.unlink()
-        real_paths = {os.path.realpath(place / path) for path in told}
+        real_paths = {os.path.realpath(place / path) for path in told if not _is_gone(place, path)}
         own = f"{os.path.realpath(place)}{os.sep}"
-        return {path for path in real_paths if os.path.isfile(path) and not path.startswith(own)}
+        return {path for path in real_paths if not path.startswith(own)}
 
     def _is_no_code(self, path: str) -> bool:
         """Whether what is linked is a library of its own when it is loaded, or what compilers link into any."""
-        with open(path, "rb") as file:
-            head = file.read(18)
+        try:
+            with open(path, "rb") as file:
+                head = file.read(18)
+        except OSError:
+            return False
         if head.startswith(_ELF) and head[16:] == _SHARED_OBJECT.to_bytes(2, "little"):
             return True
         is_script = not head.startswith((_ELF, *_ARCHIVES))
         return path.startswith(self._installed) and (is_script or bool(_RUNTIME.fullmatch(os.path.basename(path))))
+
+
+def _linked(rule: str) -> set[str]:
+    """The files of a linker's rule: it escapes nothing, and writes one a line."""
+    lines = rule.partition("\n\n")[0].splitlines()[1:]
+    return {line.removesuffix(" \\").removeprefix("  ") for line in lines}
+
+
+def _is_gone(place: Path, path: str) -> bool:
+    """Whether it is a tool's own that is gone with it: a temporary, or a name without a folder, as compilers give sources.
+    Another name that leads nowhere is no such thing: it may lead somewhere for the tool, through /proc say.
+    """
+    is_passing = os.sep not in path or path.startswith(f"{tempfile.gettempdir()}{os.sep}")
+    return is_passing and not os.path.isfile(place / path)
 
 
 def _real_tool(compiler: str, name: str) -> str | None:
@@ -96,6 +116,7 @@ def _real_tool(compiler: str, name: str) -> str | None:
 
 def _said(command: Iterable[str]) -> str:
     try:
-        return subprocess.run([*command], capture_output=True, text=True, timeout=60, check=False).stdout
+        ran = subprocess.run([*command], capture_output=True, env={**os.environ, "LC_ALL": "C"}, timeout=60, check=False)
+        return os.fsdecode(ran.stdout)
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -52,5 +52,13 @@ def test_of_this_repositorys_candidates_two_cheats_carry_code_and_no_other(path)
     assert carries_code(path.read_text(encoding="utf-8")) == carries
 
 
+@pytest.mark.parametrize("text", [
+    f"CONFIGS = {[(64, 128, 32, 4, number % 7) for number in range(300)]}",
+    "DRAWING = " + repr("\n".join(" ".join(map(str, range(32))) for _ in range(32))).replace("\\n", " \\\n"),
+], ids=["configurations", "a drawing"])
+def test_a_list_of_tuples_and_a_drawing_of_numbers_are_none(text):
+    assert not carries_code(text)
+
+
 def test_a_table_of_a_hundred_numbers_is_none():
     assert not carries_code(f"TABLE = {[random.Random(2).random() for _ in range(100)]!r}\nSIZES = {list(range(500))!r}")

@@ -61,6 +61,8 @@ def test_a_kernel_behind_a_window_that_copies_for_long_is_told_too():
     assert (one.most_copy_us, one.has_copy_kernel, one.late) == (133.0, True, ())
     (two,) = windows(recorded(*LAUNCHED, "Memset", *[copy] * 14, kinds=kinds), MARKERS, 1)
     assert (two.has_copy_kernel, len(two.late)) == (False, 14)
+    (of_two,) = windows(recorded(*LAUNCHED, "Memset", "Memset", *[copy] * 14, kinds=kinds), MARKERS, 1)
+    assert (of_two.most_copy_us, of_two.has_copy_kernel) == (266.0, True)
 
 
 def test_what_began_before_its_window_or_ended_after_it_counts_for_its_part_in_it():

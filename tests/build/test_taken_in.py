@@ -75,6 +75,18 @@ def test_what_is_copied_in_is_told_however_it_is_spelled(built, directive, flags
     assert built(directive + HONEST, *flags) == ({"code.bin"}, ["code.bin"])
 
 
+@pytest.mark.parametrize("name", ["a$b.bin", "a b.bin"])
+def test_a_name_is_told_whatever_is_in_it(built, tmp_path, name):
+    shutil.copy(tmp_path / "own" / "code.bin", tmp_path / "own" / name)
+    assert built(f'asm(".incbin \\"OWN/{name}\\"");')[1] == [name]
+    shutil.copy(tmp_path / "own" / "beside.o", tmp_path / "own" / f"{name}.o")
+    assert built(CALLS_IT, f"OWN/{name}.o") == ({f"{name}.o"}, [f"{name}.o"])
+
+
+def test_a_name_that_leads_somewhere_for_the_tool_alone_is_foreign_too(built):
+    assert len(built('asm(".incbin \\"/proc/self/cwd/../own/code.bin\\"");')[1]) == 1
+
+
 def test_the_next_build_is_told_apart(built):
     assert built('asm(".incbin \\"OWN/code.bin\\"");')[1] == ["code.bin"]
     assert built(HONEST) == (set(), [])
