@@ -7,7 +7,8 @@ Comments and docstrings define nothing.
 
 Such a kernel is told to be the candidate's by its text alone, and so is machine code under its name that somebody else
 compiled. That has to come from somewhere, and most candidates are one file. So long text in its constants that no
-language has counts against it, and a long table of whole numbers. This is a second line: whoever spells code out as prose, or has it in a file beside, gets by.
+language has counts against it, and a long table of whole numbers. This is a second line: whoever spells code out as prose,
+or has it in a file beside, gets by.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _MOST_BYTES = 16 << 20
 # Digits in hex shrink like text.
 _UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
 # Whole numbers as Python, C, an assembler and escapes have them, and what stands between those of one table: no brackets, as
-# between tuples, and more than blanks, as in a drawing. Of 14,600
-# files of PyTorch, NumPy, CUDA and KernelBench three have as many in a row: two tables and a test.
+# between tuples, and more than blanks, as in a drawing. Of 14,600 files of PyTorch, NumPy, CUDA and KernelBench three had as
+# many in a row, brackets left out: two tables and a test.
 _NUMBER = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])|\\x[0-9a-fA-F]{1,2}|\\[0-7]{1,3}")
 _BETWEEN = re.compile(r"""(?:|\s*[,;"'\\][\s,;"'\\]*(?:\.\w+\s+)?|\s*\.\w+\s+)[-+~]?""")
 _LONG_TABLE = 512

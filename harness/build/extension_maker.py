@@ -6,6 +6,7 @@ for PyTorch's headers first (`stand_in_headers`), and as it was written where th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import os
@@ -25,7 +26,7 @@ from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import PTXAS, Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.ninja_file import with_device_linking, with_quoted_folders
-from harness.build.taken_in import TakenIn, ToolWatch
+from harness.build.taken_in import ToolWatch
 from harness.protocol.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
@@ -58,9 +59,13 @@ class ExtensionMaker:
         self._real = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
         self.log = self._slim_log = ""
         self._modules: dict[str, Any] = {}
-        self._tools: ToolWatch | None = None  # of whoever compiles something
         # Whether a ModelNew is being constructed, and whether something was built in it, that its arguments may decide.
         self.is_in_init = self.built_in_init = False
+
+    @functools.cached_property
+    def _tools(self) -> ToolWatch:
+        """Made by whoever compiles something, before that."""
+        return ToolWatch(self.folder / "told", self.own_folder, self.nvcc)
 
     def install(self) -> None:
         """Replace the two compile calls of torch."""
@@ -108,8 +113,7 @@ class ExtensionMaker:
     def _build(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
-        if self._tools is None:
-            self._tools = ToolWatch(self.folder / "told", self.own_folder, self.nvcc)
+        tools = self._tools
         if kind == "load":
             self.files.update(map(str, source_files(arguments)))
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
@@ -132,7 +136,7 @@ class ExtensionMaker:
             raise self.failures[-1] from error
         self._note_files(flags.files_named(arguments, place, self.own_folder))
         noted = {"key": key, "cuda": bool(cuda), "headers": "slim" if went else "stock"}
-        self._note_built(noted, arguments, place, module)
+        self._note_built(noted, arguments, place, module, tools)
         return module
 
     def _note_files(self, paths: Iterable[str]) -> None:
@@ -239,7 +243,9 @@ class ExtensionMaker:
         own = [each for each in header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
         return [*texts, *stand_in_headers.headers_of(texts, own)]
 
-    def _note_built(self, noted: dict[str, Any], arguments: dict[str, Any], place: Path, module: Any) -> None:
+    def _note_built(
+        self, noted: dict[str, Any], arguments: dict[str, Any], place: Path, module: Any, tools: ToolWatch
+    ) -> None:
         for path in sorted(place.glob("*.sm_*.cubin")):
             self.log += cubin.told(cubin.constant_bytes(path.read_bytes()), path.name.split(".")[-2])
         if isinstance(module, CompiledStandIn):
@@ -252,7 +258,7 @@ class ExtensionMaker:
             # Where ninja cannot say nobody can say which headers were read.
             sources = source_files(arguments)
             read = dependencies.files_of_ninja(place) or {str(path) for path in (*sources, *headers_beside(sources))}
-            taken = self._tools.taken_in(place, {*read, *map(str, sources)}) if self._tools is not None else TakenIn()
+            taken = tools.taken_in(place, {*read, *map(str, sources)})
             self._note_files(read | taken.files)
             libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
             if not libraries:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 
 from harness.protocol import cuda_driver, tree
-from harness.protocol.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense, base_count, base_shape, base_stride
+from harness.protocol.layout import TensorSpec, base_count, base_shape, base_stride, dtype_name, is_as_it_lies, is_dense
 
 _OVERWRITE = 0xFF
 # Of the guard: PyTorch's allocator hands out blocks of whole 512 bytes.
