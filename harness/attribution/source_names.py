@@ -1,21 +1,14 @@
-"""Names of kernels that a candidate's source text defines, and whether it carries code in its constants; read by the judge
-and never run.
+"""Names of kernels that a candidate's source text defines; read by the judge and never run.
 
 What is compiled at run time (NVRTC, CuPy, Triton, Numba, CuTe DSL, TileLang) leaves no build to look into. The text of
 the candidate is the judge's own to read: a `__global__` function defined in a string of it, or a Python function.
 Comments and docstrings define nothing.
-
-Such a kernel is told to be the candidate's by its text alone, and so is machine code under its name that somebody else
-compiled. That has to come from somewhere, and most candidates are one file. So long text in its constants that no
-language has counts against it, and a long table of whole numbers. This is a second line: whoever spells code out as prose,
-or has it in a file beside, gets by.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,19 +33,6 @@ _IMPORTED = re.compile(r"^[ \t\f]*(?:from|import)[ \t\f]+\.?(\w+)", re.MULTILINE
 # The decorators of CuTe DSL's kernels and of TileLang's.
 _STEMS = {"kernel": cute_stem, "prim_func": tilelang_stem}
 
-# Of code and prose a window of so many bytes shrinks to 0.60 of itself at most (the constants of PyTorch's, Triton's and
-# KernelBench's own files and of this repository's candidates, 1,200 of them), of base64 to 0.72 at least.
-_WINDOW_BYTES, _STEP_BYTES, _MOST_TEXT = 2048, 512, 0.65
-_MOST_BYTES = 16 << 20
-# Digits in hex shrink like text.
-_UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
-# Whole numbers as Python, C, an assembler and escapes have them, and what stands between those of one table: no brackets, as
-# between tuples, and more than blanks, as in a drawing. Of 14,600 files of PyTorch, NumPy, CUDA and KernelBench three had as
-# many in a row, brackets left out: two tables and a test.
-_NUMBER = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])|\\x[0-9a-fA-F]{1,2}|\\[0-7]{1,3}")
-_BETWEEN = re.compile(r"""(?:|\s*[,;"'\\][\s,;"'\\]*(?:\.\w+\s+)?|\s*\.\w+\s+)[-+~]?""")
-_LONG_TABLE = 512
-
 
 @dataclass(frozen=True)
 class SourceNames:
@@ -66,7 +46,7 @@ class SourceNames:
 def source_names(path: Path) -> SourceNames:
     """What the candidate at `path`, and the modules beside it that it imports, define. Raises nothing."""
     kernels, functions, stems = set(), set(), set()
-    for text in _texts(path):
+    for text in texts_of(path):
         try:
             tree = parsed(text)
         except SourceFault:
@@ -98,8 +78,8 @@ def _last_name(node: ast.expr) -> str:
 
 
 def source_text(path: Path) -> str:
-    """The text that `source_names` reads, for a look at what it uses; "" when it cannot be read."""
-    return "\n".join(_texts(path))
+    """The text that `source_names` reads, for a look at what it uses; "\\0" when it cannot be read."""
+    return "\n".join(texts_of(path))
 
 
 def kernels_in(cuda: str) -> set[str]:
@@ -141,8 +121,10 @@ def _closing_of(tokens: list[str]) -> dict[int, int]:
     return closed_at
 
 
-def _texts(path: Path) -> Iterator[str]:
-    """The candidate's text, then those of the modules that it imports from its own folder."""
+def texts_of(path: Path) -> Iterator[str]:
+    """The candidate's text, then those of the modules that it imports from its own folder; of one that cannot be read what no
+    parser takes.
+    """
     waiting, seen = [path], set()
     while waiting:
         current = waiting.pop(0)
@@ -152,7 +134,7 @@ def _texts(path: Path) -> Iterator[str]:
         try:
             text = decoded(current.read_bytes(), current)
         except (OSError, InputError):
-            continue
+            text = "\0"
         yield text
         names = _IMPORTED.findall(text)
         waiting += [beside for name in names if (beside := path.parent / f"{name}.py").is_file()]
@@ -168,44 +150,3 @@ def _strings(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle:
             yield node.value
 
-
-def carries_code(source: str) -> bool:
-    """Whether `source` holds what may be machine code, in its constants or as a table; so does what is no Python, or more than
-    16 MB of it.
-    """
-    try:
-        content = "\n".join(_constants(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
-    text = content.encode("utf-8", "surrogatepass")
-    if len(text) > _MOST_BYTES or _has_long_table(source) or _UNBROKEN.search(content):
-        return True
-    windows = (text[at : at + _WINDOW_BYTES] for at in range(0, len(text) - _WINDOW_BYTES + 1, _STEP_BYTES))
-    return any(len(zlib.compress(each, 9)) > _MOST_TEXT * _WINDOW_BYTES for each in windows)
-
-
-def _has_long_table(source: str) -> bool:
-    """Whether 512 whole numbers follow one another, in an array of C's say: machine code shrinks like text too."""
-    in_a_row, end = 0, 0
-    for number in _NUMBER.finditer(source):
-        in_a_row = in_a_row + 1 if _BETWEEN.fullmatch(source, end, number.start()) else 1
-        if in_a_row >= _LONG_TABLE:
-            return True
-        end = number.end()
-    return False
-
-
-def _constants(tree: ast.AST) -> Iterator[str]:
-    """The texts of a source, and its whole numbers as the bytes that they stand for."""
-    numbers = bytearray()
-    for node in ast.walk(tree):
-        value = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(value, bytes):
-            yield value.decode("latin-1")
-        elif isinstance(value, str):
-            yield value
-        elif isinstance(value, int) and not isinstance(value, bool):
-            numbers += value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")  # a sign is no part of a constant
-        elif isinstance(value, float):
-            yield repr(value)
-    yield numbers.decode("latin-1")

@@ -112,14 +112,15 @@ def _maker(request: dict[str, Any], speaker: Speaker, ask: Ask | None = None) ->
     return kind(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
         without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], speaker=speaker,
+        unsettled=Path(request["unsettled"]) if request["unsettled"] else None,
     )
 
 
 def build(request: dict[str, Any], speaker: Speaker, ask: Ask) -> dict[str, Any]:
     """Carry out `request`, and return the answer's frame, with what was compiled here.
 
-    It has candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping for each at
-    which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted: whether
+    It has candidate, folder, unsettled, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping for each
+    at which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted: whether
     Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None.
     """
     from harness.protocol.stand_in_gpu import interpret_triton

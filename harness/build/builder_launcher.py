@@ -15,7 +15,7 @@ from harness.build import parallel_front_ends, stand_in_headers
 from harness.build.builder_progress import BuildLimits
 from harness.build.device_answers import DeviceFacts, card_of
 from harness.build.flags import unknown_flags
-from harness.build.outcome import BUILT, COMPILED, IMPORTED, MOST_EXTENSIONS, Compiled, Ending
+from harness.build.outcome import BUILT, COMPILED, IMPORTED, MOST_EXTENSIONS, SOURCE, Compiled, Ending
 from harness.build.toolchain import COMPILE_ONLY_ARCH, Toolchain, cuda_home
 from harness.model.candidate import Candidate
 from harness.model.paths import REPOSITORY
@@ -62,7 +62,9 @@ class Builders:
         own, place = private / IMPORTED, private / COMPILED
         for folder in (own / BUILT, place):
             folder.mkdir(parents=True)
-        request = self._request(candidate, own, calls)
+        source = candidate.file_in(private / SOURCE).resolve()
+        copied = [source.parent] if candidate.is_frozen else []  # neither child may write there
+        request = self._request(candidate, source, own, calls)
         limits = BuildLimits(self.timeout_s, self.import_timeout_s, time.monotonic)
         compiled: list[Compiled] = []
 
@@ -75,16 +77,17 @@ class Builders:
             if len(compiled) == MOST_CALLS:
                 raise ValueError(f"it asks for more than {MOST_CALLS} calls")
             (private / BUILT).mkdir(parents=True)
-            compiling = self._spawn(candidate, private, jobs, [own.resolve()])
+            compiling = self._spawn(candidate, private, jobs, [*copied, own.resolve()])
             begun(compiling)
-            wanted = {"compile": call, "slim_headers": slim, "folder": str((private / BUILT).resolve())}
+            folder = str((private / BUILT).resolve())
+            wanted = {"compile": call, "slim_headers": slim, "folder": folder, "unsettled": str(own.resolve())}
             ending = self._carry_out(compiling, {**request, **wanted}, limits)
             if ending.answer is not None:
                 compiled.append(Compiled(ending.answer, flags))
             begun(child)
             return ending
 
-        child = self._spawn(candidate, own, jobs, [place])
+        child = self._spawn(candidate, own, jobs, [*copied, place])
         begun(child)
         return replace(self._carry_out(child, request, limits, compile_one), compiled=tuple(compiled))
 
@@ -126,9 +129,11 @@ class Builders:
             child.kill()
         return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s)
 
-    def _request(self, candidate: Candidate, private: Path, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _request(
+        self, candidate: Candidate, source: Path, private: Path, calls: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
         return {
-            "candidate": str(candidate.file_in(private).resolve()), "folder": str((private / BUILT).resolve()),
+            "candidate": str(source), "unsettled": None, "folder": str((private / BUILT).resolve()),
             "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms), "device": self._answers_for(candidate),
             "without_gpu": self.toolchain.compile_only, "slim_headers": stand_in_headers.is_wanted(),
             "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,

@@ -26,7 +26,8 @@ from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import PTXAS, Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.ninja_file import with_device_linking, with_quoted_folders
-from harness.build.taken_in import ToolWatch
+from harness.build.proof import is_below, why_unproven
+from harness.build.taken_in import NOTHING_TOLD, ToolWatch
 from harness.protocol.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
@@ -45,12 +46,14 @@ class ExtensionMaker:
 
     def __init__(
         self, folder: Path, own_folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool,
-        slim_headers: bool = True, speaker: Speaker | None = None,
+        slim_headers: bool = True, speaker: Speaker | None = None, unsettled: Path | None = None,
     ) -> None:
-        """`speaker` says when compilers are waited for, and when a build is done again without the stand-in."""
+        """`speaker` says when compilers are waited for, and when a build is done again without the stand-in. Below
+        `unsettled` the candidate's process may write while this one compiles.
+        """
         self.folder, self.own_folder = folder, own_folder
         self.nvcc, self.sms, self.without_gpu = nvcc, sms, without_gpu
-        self.slim_headers, self.names_folder = slim_headers, False
+        self.slim_headers, self.names_folder, self.unsettled = slim_headers, False, unsettled
         self._speaker = speaker or Speaker(lambda frame: None)
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
@@ -87,9 +90,10 @@ class ExtensionMaker:
         self._made(kind, arguments)
 
     def _file(self, path: str, text: str | None) -> str:
-        """Where this process finds a file of that text: at `path`, or else where it writes it to."""
+        """Where this process finds a file of that text: at `path` if nobody may change that, or where it writes it to."""
         with suppress(OSError):
-            if text is None or Path(path).read_text(encoding="utf-8", errors="replace") == text:
+            is_settled = self.unsettled is None or not is_below(path, self.unsettled)
+            if text is None or (is_settled and Path(path).read_text(encoding="utf-8", errors="replace") == text):
                 return path
         place = self.folder / "asked" / hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] / Path(path).name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -256,18 +260,20 @@ class ExtensionMaker:
             noted |= {"path": "", "module_name": name, "is_python_module": True, "refused": refused}
         else:
             # Where ninja cannot say nobody can say which headers were read.
-            sources = source_files(arguments)
-            read = dependencies.files_of_ninja(place) or {str(path) for path in (*sources, *headers_beside(sources))}
-            taken = tools.taken_in(place, {*read, *map(str, sources)})
+            sources, told = source_files(arguments), dependencies.files_of_ninja(place)
+            read = told or {str(path) for path in (*sources, *headers_beside(sources))}
+            taken = tools.taken_in(place, map(str, sources)) if told else NOTHING_TOLD
             self._note_files(read | taken.files)
+            # What PyTorch wrote of the call lies in the build's own folder, as the headers that stand in for its own do.
+            own = dependencies.local(read, Path(f"{place}-headers"), self.nvcc)
+            unproven = why_unproven(taken, read, own, flags.text_of(arguments), self.unsettled)
             libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
             if not libraries:
                 return
             name = getattr(module, "__name__", None) or libraries[-1].stem
             is_python_module = bool(arguments.get("is_python_module", True))
             noted |= {
-                "path": str(libraries[-1]), "module_name": name, "is_python_module": is_python_module,
-                "foreign": list(taken.foreign),
+                "path": str(libraries[-1]), "module_name": name, "is_python_module": is_python_module, "unproven": unproven,
             }
         self.extensions.append(noted)
 

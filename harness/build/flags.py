@@ -67,6 +67,11 @@ def files_named(arguments: Mapping[str, Any], place: Path, own_folder: Path) -> 
     return {str(path) for path in (place / name for name in named) if _is_own(path, installed)}
 
 
+def text_of(arguments: Mapping[str, Any]) -> str:
+    """The flags of a call, one a line."""
+    return "\n".join(str(flag) for name in _ALL for flag in arguments.get(name) or [])
+
+
 def _words(arguments: Mapping[str, Any], lists: Iterable[str]) -> list[str]:
     """The flags of a call, which a shell would split at blanks."""
     words: list[str] = []

@@ -32,8 +32,8 @@ _FAILURE_CODES = {
 _NO_NVCC = Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
 _NO_TRITON = Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")
 # Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled
-# after all, and what processes compiled that run none of it.
-IMPORTED, BUILT, COMPILED = "imported", "build", "compiled"
+# after all, what processes compiled that run none of it, and the candidate's files where it is none of the user's own.
+IMPORTED, BUILT, COMPILED, SOURCE = "imported", "build", "compiled", "source"
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ def _unproven(ending: Ending) -> str:
     proven = {each["key"] for one in ending.compiled for each in one.answer["extensions"]}
     if any(each["key"] not in proven for each in ending.answer["extensions"]):
         return "it was compiled by the process that ran the candidate's own code, which may have changed what came"
-    foreign = [str(path) for one in ending.compiled for each in one.answer["extensions"] for path in each.get("foreign") or ()]
-    if foreign:
-        return f"it has machine code that was not compiled from its sources: {os.path.basename(foreign[0])[:100]}"
+    told = (str(each.get("unproven") or "") for one in ending.compiled for each in one.answer["extensions"])
+    if why := next(filter(None, told), ""):
+        return why
     flags = [flag for one in ending.compiled for flag in one.unknown_flags]
     why = "what it was compiled with may start a program, which may have changed what came"
     return f"{why}: {flags[0][:100]}" if flags else ""

@@ -3,7 +3,7 @@ archives and libraries.
 
 No compiler tells of these, but the two say it themselves (`--MD`, and `--dependency-file` from binutils 2.35 on). GCC finds
 a script of ours in the place of each, by COMPILER_PATH: no macro hides a directive from it, and code that is made at
-link time passes it too. Other compilers may have their own assembler; nobody says then what was taken in.
+link time passes it too. A tool that did not tell of a build, Clang's own assembler say, is named: nobody knows then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,21 +25,29 @@ from harness.build.toolchain import find_host_compiler
 
 _TELLS = {"as": "--MD", "ld": "--dependency-file"}
 _SEARCHED = "COMPILER_PATH"
-# What compilers link into every library, and CUDA's runtime.
+# What compilers bring to link besides what they link into every library, CUDA's runtime among it.
 _RUNTIME = re.compile(
-    r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+_nonshared|pthread|dl|rt|atomic|cudart_static|cudadevrt|culibos)\.a"
+    r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+(?:_nonshared|fs|exp)?|pthread|dl|rt|atomic|"
+    r"cudart_static|cudadevrt|culibos)\.a"
 )
-_ELF, _ARCHIVES, _SHARED_OBJECT = b"\x7fELF", (b"!<arch>", b"!<thin>"), 3
+# A linker's script without these gives no bytes and names no files: a list of exported symbols, say.
+_GIVES = re.compile(rb"[(=]")
+_COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
+_ELF, _ARCHIVES, _SHARED_OBJECT, _MOST_SCRIPT_BYTES = b"\x7fELF", (b"!<arch>", b"!<thin>"), 3, 1 << 16
 
 
 @dataclass(frozen=True)
 class TakenIn:
-    """The `files` that one build took in from elsewhere, without what is installed and what has more than 64 MiB; and what of
-    all has machine code that is `foreign` to its sources.
+    """The `files` that one build took in from elsewhere, without what is installed and what has more than 64 MiB; what of
+    all has machine code that is `foreign` to its sources; and which tools were `silent`.
     """
 
-    files: frozenset[str] = frozenset()
-    foreign: tuple[str, ...] = ()
+    files: frozenset[str]
+    foreign: tuple[str, ...]
+    silent: tuple[str, ...]
+
+
+NOTHING_TOLD = TakenIn(frozenset(), (), ("ninja",))
 
 
 class ToolWatch:
@@ -61,20 +69,32 @@ class ToolWatch:
                 (tools / name).write_text(text, encoding="utf-8")
                 (tools / name).chmod(0o755)
         os.environ[_SEARCHED] = os.pathsep.join(filter(None, (str(tools), os.environ.get(_SEARCHED))))
+        self._in_every_library = self._taken_by_nothing(compiler) if compiler is not None else frozenset()
 
-    def taken_in(self, place: Path, read: Collection[str]) -> TakenIn:
-        """What was taken in since the last call by a build that ran in `place`, of whose files compilers `read` some."""
-        assembled, linked = (self._told(name, place) for name in _TELLS)
-        assembled -= {os.path.realpath(path) for path in read}
+    def _taken_by_nothing(self, compiler: str) -> frozenset[str]:
+        """What `compiler` links into a library without any source, wherever a package manager has put it."""
+        _said([compiler, "-shared", "-x", "assembler", os.devnull, "-o", str(self._folder / "empty.so")])
+        rules = self._rules()
+        return frozenset().union(*(self._told(rules[name], name, self._folder) for name in _TELLS))
+
+    def _rules(self) -> dict[str, list[Path]]:
+        return {name: list(self._folder.glob(f"*.{name}.d")) for name in _TELLS}
+
+    def taken_in(self, place: Path, sources: Iterable[str]) -> TakenIn:
+        """What was taken in since the last call by a build of `sources` that ran in `place`."""
+        rules = self._rules()
+        silent = tuple(name for name, written in rules.items() if not written)
+        assembled, linked = (self._told(rules[name], name, place) for name in _TELLS)
+        assembled -= {os.path.realpath(path) for path in sources}
         foreign = assembled | {path for path in linked if not self._is_no_code(path)}
         files = {path for path in assembled | linked if not path.startswith(self._installed)}
         small_files = frozenset(path for path in files if os.path.isfile(path) and os.path.getsize(path) <= LARGEST_BYTES)
-        return TakenIn(small_files, tuple(sorted(foreign)))
+        return TakenIn(small_files, tuple(sorted(foreign)), silent)
 
-    def _told(self, name: str, place: Path) -> set[str]:
+    def _told(self, rules: Iterable[Path], name: str, place: Path) -> set[str]:
         """The paths that tools of that name told of, but for those below `place`, and what is gone with the tool."""
         told: set[str] = set()
-        for rule in self._folder.glob(f"*.{name}.d"):
+        for rule in rules:
             text = rule.read_text(errors="surrogateescape")
             told |= {each.replace("$$", "$") for each in files_of_rule(text)} if name == "as" else _linked(text)
             rule.unlink()
@@ -83,16 +103,22 @@ class ToolWatch:
         return {path for path in real_paths if not path.startswith(own)}
 
     def _is_no_code(self, path: str) -> bool:
-        """Whether what is linked is a library of its own when it is loaded, or what compilers link into any."""
+        """Whether what is linked is a library of its own when it is loaded, what compilers link into any, or only names."""
         try:
             with open(path, "rb") as file:
-                head = file.read(18)
+                head = file.read(_MOST_SCRIPT_BYTES)
         except OSError:
             return False
-        if head.startswith(_ELF) and head[16:] == _SHARED_OBJECT.to_bytes(2, "little"):
+        if head.startswith(_ELF) and head[16:18] == _SHARED_OBJECT.to_bytes(2, "little"):
             return True
-        is_script = not head.startswith((_ELF, *_ARCHIVES))
-        return path.startswith(self._installed) and (is_script or bool(_RUNTIME.fullmatch(os.path.basename(path))))
+        is_script, is_installed = not head.startswith((_ELF, *_ARCHIVES)), path.startswith(self._installed)
+        if is_script:
+            return is_installed or (len(head) < _MOST_SCRIPT_BYTES and not _GIVES.search(_without_comments(head)))
+        return path in self._in_every_library or (is_installed and bool(_RUNTIME.fullmatch(os.path.basename(path))))
+
+
+def _without_comments(script: bytes) -> bytes:
+    return script if b'"' in script else _COMMENT.sub(b" ", script)  # what is quoted begins no comment
 
 
 def _linked(rule: str) -> set[str]:

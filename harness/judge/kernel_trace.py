@@ -30,7 +30,7 @@ from harness.attribution.linked_symbols import foreign_functions
 from harness.attribution.loaded_code import not_of_the_build
 from harness.attribution.permitted_symbols import is_permitted
 from harness.attribution.recording import Unproven, Window, windows
-from harness.attribution.source_names import carries_code
+from harness.attribution.source_names import texts_of
 from harness.attribution.symbols import gather
 from harness.judge import check
 from harness.judge.launch_figures import judge_launch
@@ -39,6 +39,7 @@ from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.device_limits import DeviceLimits
+from harness.model.files.carried_code import source_carries_code
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol.layout import TensorSpec
 from harness.reference.reference_model import Reference
@@ -86,7 +87,7 @@ def trace(session: Session, reference: Reference, prepared: Prepared, timing: Ti
 
 
 def _carries_code(prepared: Prepared) -> bool:
-    return carries_code(Path(prepared.path).read_text(encoding="utf-8", errors="replace"))
+    return any(map(source_carries_code, texts_of(Path(prepared.path))))
 
 
 def _unknown(traced: Provenance, note: str) -> Provenance:

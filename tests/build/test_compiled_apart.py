@@ -52,3 +52,47 @@ def test_a_call_that_no_compiler_takes_is_the_candidates_failure_with_its_line(b
     build = built(build_pool, "broken", LIGHT_CANDIDATE.replace("return x * 2;", "return x *;"))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert "broken.py:" in build.verdict.reason
+
+
+TABLE = "static const unsigned char code[] = {" + ", ".join(str(37 * at % 256) for at in range(600)) + "};\n"
+PUT_TOGETHER = """
+table = "static const unsigned char code[] = {" + ", ".join(str(37 * at % 256) for at in range(600)) + "};\\n"
+"""
+
+
+def test_the_text_that_is_compiled_is_looked_at_and_not_the_candidates_file(build_pool):
+    source = PUT_TOGETHER + LIGHT_CANDIDATE.replace("SOURCE, extra", "table + SOURCE, extra")
+    assert "may carry machine code as bytes or as numbers: main.cpp" in built(build_pool, "put_together", source).unproven
+
+
+def test_a_header_beside_it_is_looked_at_too(build_pool):
+    table = build_pool.write("beside", "").path.with_name("table.h")
+    table.write_text(TABLE)
+    included = LIGHT_CANDIDATE.replace("#include <Python.h>", f'#include <Python.h>\n#include "{table}"')
+    assert built(build_pool, "beside", included).unproven.endswith("numbers: table.h")
+
+
+WRITES = """
+import os, pathlib, tempfile
+place = pathlib.Path(os.environ["TMPDIR"])
+(place / "written.h").write_text("#define TIMES 2")
+"""
+
+
+def test_a_header_that_it_may_write_again_proves_nothing(build_pool):
+    source = WRITES + LIGHT_CANDIDATE.replace("return x * 2;", "return x * TIMES;").replace(
+        "#include <Python.h>", '#include <Python.h>\n#include "written.h"'
+    ).replace('extra_cflags=["-O0"]', 'extra_cflags=["-O0"], extra_include_paths=[str(place)]')
+    build = built(build_pool, "writes_header", source)
+    assert build.verdict is None, build.verdict
+    assert build.unproven.endswith("wrote while it was imported: written.h")
+
+
+def test_a_source_that_it_wrote_is_compiled_as_it_was_at_the_call(build_pool):
+    source = WRITES + LIGHT_CANDIDATE.replace("load_inline", "load").replace(
+        'load("light", SOURCE, extra_cflags=["-O0"], no_implicit_headers=True)',
+        '(place / "light.cpp").write_text(SOURCE) and load("light", [str(place / "light.cpp")], extra_cflags=["-O0"])',
+    )
+    build = built(build_pool, "writes_source", source)
+    assert build.verdict is None, build.verdict
+    assert build.unproven == "" and len(build.extensions) == 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness.build.taken_in import ToolWatch
+from harness.build import taken_in
 
 pytestmark = [pytest.mark.processes, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
 
@@ -42,7 +43,11 @@ def built(tmp_path, monkeypatch):
     subprocess.run(["ar", "rcs", "libgcc_eh.a", "beside.o"], cwd=own, check=True)
     subprocess.run(["g++", "-shared", "-o", "libbeside.so", "beside.o"], cwd=own, check=True)
     (own / "script.ld").write_text(f"INPUT({own}/beside.o)")
-    watch = ToolWatch(tmp_path / "told", own, None)
+    (own / "bytes.ld").write_text("SECTIONS { .made : { BYTE(0x90) } } INSERT AFTER .text;")
+    (own / "filled.ld").write_text("SECTIONS { .made : { . = . + 64; } =0x90c3 } INSERT AFTER .text;")
+    (own / "exported.map").write_text("/* of (all) */ MADE_1 { global: work; be*; local: *; };")
+    (own / "code.h").write_bytes(bytes(range(64)))
+    watch = taken_in.ToolWatch(tmp_path / "told", own, None)
 
     def build(source, *flags):
         (place / "main.cpp").write_text(source.replace("OWN", str(own)))
@@ -52,8 +57,8 @@ def built(tmp_path, monkeypatch):
             cwd=place, check=True,
         )
         subprocess.run(["g++", "-shared", "-o", "made.so", "main.o", *words], cwd=place, check=True)
-        headers = subprocess.run(["g++", "-M", "main.cpp"], cwd=place, capture_output=True, text=True, check=True).stdout
-        taken = watch.taken_in(place, headers.replace("\\\n", " ").split())
+        taken = watch.taken_in(place, ["main.cpp"])
+        assert taken.silent == ()
         return {Path(path).name for path in taken.files}, [Path(path).name for path in taken.foreign]
 
     return build
@@ -96,14 +101,33 @@ def test_the_next_build_is_told_apart(built):
     (("OWN/beside.o",), ["beside.o"]),
     (("-LOWN", "-l:libgcc_eh.a"), ["libgcc_eh.a"]),
     (("OWN/script.ld",), ["beside.o", "script.ld"]),
+    (("-Wl,-T,OWN/bytes.ld", "OWN/beside.o"), ["beside.o", "bytes.ld"]),
+    (("-Wl,-T,OWN/filled.ld", "OWN/beside.o"), ["beside.o", "filled.ld"]),
     (("-LOWN", "-lbeside"), []),
-], ids=["an object", "an archive that is called like a compiler's", "a script of the linker's", "a library of its own"])
+    (("-LOWN", "-lbeside", "-Wl,--version-script=OWN/exported.map"), []),
+], ids=["an object", "an archive that is called like a compiler's", "a script of the linker's", "bytes in a script",
+        "a script that fills", "a library of its own", "a list of what is exported"])
 def test_what_is_linked_is_foreign_but_for_libraries_that_stay_their_own(built, flags, foreign):
     files, found = built(CALLS_IT, *flags)
     assert found == foreign and files >= set(foreign)
 
 
-def test_an_archive_that_is_installed_is_foreign_unless_it_is_a_compilers_own(built, monkeypatch, tmp_path):
-    monkeypatch.setattr("harness.build.installed_folders._SYSTEM", ("/usr", "/lib", "/lib64", str(tmp_path / "own")))
-    archive = subprocess.run(["g++", "-print-file-name=libstdc++.a"], capture_output=True, text=True, check=True).stdout.strip()
-    assert built(HONEST, archive) == (set(), ["libstdc++.a"])
+def test_quotes_hide_no_part_of_a_script():
+    assert taken_in._without_comments(b'INPUT("/*") INPUT("x.o") INPUT("*/")').count(b"INPUT") == 3
+
+
+def test_a_header_that_is_copied_in_as_bytes_is_foreign_though_it_is_included(built):
+    source = '#if 0\n#endif\n#if __has_include("OWN/code.h")\nasm(".incbin \\"OWN/code.h\\"");\n#endif\n'
+    assert built(source)[1] == ["code.h"]
+
+
+def test_a_tool_that_tells_nothing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPILER_PATH", "")
+    watch = taken_in.ToolWatch(tmp_path / "told", tmp_path / "own", None)
+    assert watch.taken_in(tmp_path, []).silent == ("as", "ld")
+    monkeypatch.setenv("COMPILER_PATH", "")  # as for a compiler that has its own tools
+    (tmp_path / "main.cpp").write_text(BESIDE)
+    subprocess.run(["g++", "-fPIC", "-shared", "-o", "made.so", "main.cpp"], cwd=tmp_path, check=True)
+    assert watch.taken_in(tmp_path, []).silent == ("as", "ld")
+
+

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from harness.attribution.source_names import carries_code
+from harness.model.files.carried_code import source_carries_code, text_carries_code
 from harness.model.paths import REPOSITORY
 
 CODE = random.Random(1).randbytes(3000)
@@ -28,7 +28,7 @@ WRITTEN = sorted([*(REPOSITORY / "candidates").glob("*/*.py"), *(REPOSITORY / "t
     "not Python at all",
 ], ids=["bytes", "base64", "lines", "hex", "numbers", "words", "one number", "added up", "in a dictionary", "no Python"])
 def test_bytes_in_any_form_are_seen(source):
-    assert carries_code(source)
+    assert source_carries_code(source)
 
 
 WORDS = [int.from_bytes(b"\x48\x89\xe5\0" + CODE[at:at + 1] + b"\0\0\0", "little") for at in range(600)]
@@ -38,18 +38,30 @@ WORDS = [int.from_bytes(b"\x48\x89\xe5\0" + CODE[at:at + 1] + b"\0\0\0", "little
     ", ".join(map(str, WORDS)),
     ",\n".join(f"{word:#x}ull" for word in WORDS),
     "".join(f"    .quad {word:#x}\n" for word in WORDS),
-    "".join(f'"\\x{word % 256:02x}\\0"\n' for word in WORDS),
+    "".join(f'"\\x{(word >> 32) % 256:02x}\\0"\n' for word in WORDS),
 ], ids=["decimal", "hex", "assembler", "escapes"])
 def test_a_long_table_of_c_or_of_an_assembler_is_seen_though_it_shrinks_like_text(text):
-    assert carries_code(f"CPP = r'''{text}'''")
-    assert carries_code(f"CPP = '/* */'\nTABLE = {WORDS}"), "and one of Python's"
-    assert not carries_code(f"CPP = r'''{text[:len(text) // 3]}'''")
+    assert source_carries_code(f"CPP = r'''{text}'''")
+    assert source_carries_code(f"CPP = '/* */'\nTABLE = {WORDS}"), "and one of Python's"
+    assert not source_carries_code(f"CPP = r'''{text[:len(text) // 3]}'''")
+    assert text_carries_code(text) and not text_carries_code(text[:len(text) // 3])
+
+
+def test_a_codebook_of_few_bytes_is_none():
+    picked = random.Random(3)
+    words = [int.from_bytes(bytes(picked.choices((0x08, 0x19, 0x2b), k=8)), "little") for _ in range(2048)]
+    assert not text_carries_code("static const uint64_t grid[] = {" + ", ".join(map(hex, words)) + "};")
+
+
+@pytest.mark.parametrize("text", [LINES, CODE.hex(), ", ".join(['12' * 2500] * 600)], ids=["base64", "hex", "numbers that are too long"])
+def test_other_languages_texts_are_looked_at_as_they_are(text):
+    assert text_carries_code(f'const char* code = "{text}";')
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 def test_of_this_repositorys_candidates_two_cheats_carry_code_and_no_other(path):
     carries = path.stem.startswith("cubin_") or path.stem == "syntax_error"
-    assert carries_code(path.read_text(encoding="utf-8")) == carries
+    assert source_carries_code(path.read_text(encoding="utf-8")) == carries
 
 
 @pytest.mark.parametrize("text", [
@@ -57,8 +69,8 @@ def test_of_this_repositorys_candidates_two_cheats_carry_code_and_no_other(path)
     "DRAWING = " + repr("\n".join(" ".join(map(str, range(32))) for _ in range(32))).replace("\\n", " \\\n"),
 ], ids=["configurations", "a drawing"])
 def test_a_list_of_tuples_and_a_drawing_of_numbers_are_none(text):
-    assert not carries_code(text)
+    assert not source_carries_code(text)
 
 
 def test_a_table_of_a_hundred_numbers_is_none():
-    assert not carries_code(f"TABLE = {[random.Random(2).random() for _ in range(100)]!r}\nSIZES = {list(range(500))!r}")
+    assert not source_carries_code(f"TABLE = {[random.Random(2).random() for _ in range(100)]!r}\nSIZES = {list(range(500))!r}")

@@ -1,0 +1,56 @@
+"""Why nobody knows whether an extension is what its sources say."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from harness.build.proof import why_unproven
+from harness.build.taken_in import NOTHING_TOLD, TakenIn
+
+CODE = ", ".join(map(str, random.Random(4).randbytes(600)))
+TAKEN = TakenIn(frozenset(), (), ())
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A header of the candidate's, and one with a table of bytes."""
+    (tmp_path / "own.h").write_text("int twice(int x) { return 2 * x; }\n")
+    (tmp_path / "table.h").write_text(f"static const unsigned char code[] = {{{CODE}}};\n")
+    return tmp_path
+
+
+def test_what_was_compiled_from_the_text_alone_is_proven(own):
+    header = str(own / "own.h")
+    assert why_unproven(TAKEN, [header, "/usr/include/stdio.h"], [header], "-O3\n-DTILE=32", own / "unsettled") == ""
+
+
+@pytest.mark.parametrize(("taken", "said"), [
+    (NOTHING_TOLD, "ninja did not tell"),
+    (TakenIn(frozenset(), (), ("ld",)), "ld did not tell"),
+    (TakenIn(frozenset(), ("/usr/lib/libopenblas.a",), ()), "not compiled from its sources: /usr/lib/libopenblas.a"),
+], ids=["no list of headers", "a silent linker", "an archive"])
+def test_what_the_tools_took_in_or_did_not_tell_is_named(taken, said):
+    assert said in why_unproven(taken, [], [], "", None)
+
+
+def test_a_header_that_carries_code_is_named_and_so_is_a_flag(own):
+    table = str(own / "table.h")
+    assert why_unproven(TAKEN, [table], [table], "", None).endswith("numbers: table.h")
+    assert why_unproven(TAKEN, [table], [], "", None) == "", "the toolchain's own may have tables"
+    assert why_unproven(TAKEN, [], [], f"-DCODE={CODE}", None).endswith("numbers: a flag")
+    assert why_unproven(TAKEN, [], [str(own / "gone.h")], "", None).endswith("numbers: gone.h")
+
+
+@pytest.mark.parametrize("path", [
+    "{0}/x.h", "{0}/sub/../x.h", "/usr/include/../..{0}/x.h", "{0}/linked/x.h", "{0}/../beside/x.h", "/proc/self/fd/77/x.h",
+], ids=["plain", "with dots", "from elsewhere", "through a link", "through it", "that nobody can follow"])
+def test_what_the_candidate_may_write_again_is_named(own, path):
+    unsettled = own / "unsettled"
+    unsettled.mkdir()
+    (unsettled / "linked").symlink_to(own)
+    (own / "leads").symlink_to(unsettled)
+    assert why_unproven(TAKEN, [path.format(unsettled)], [], "", unsettled).endswith("imported: x.h")
+    assert why_unproven(TAKEN, [str(own / "leads" / "x.h")], [], "", unsettled).endswith("imported: x.h")
+    assert why_unproven(TakenIn(frozenset([path.format(unsettled)]), (), ()), [], [], "", unsettled).endswith("x.h")
