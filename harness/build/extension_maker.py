@@ -67,7 +67,6 @@ class ExtensionMaker:
 
     @functools.cached_property
     def _tools(self) -> ToolWatch:
-        """Made by whoever compiles something, before that."""
         return ToolWatch(self.folder / "told", self.own_folder, self.nvcc)
 
     def install(self) -> None:
@@ -117,7 +116,6 @@ class ExtensionMaker:
     def _build(self, kind: str, key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
-        tools = self._tools
         if kind == "load":
             self.files.update(map(str, source_files(arguments)))
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
@@ -140,7 +138,7 @@ class ExtensionMaker:
             raise self.failures[-1] from error
         self._note_files(flags.files_named(arguments, place, self.own_folder))
         noted = {"key": key, "cuda": bool(cuda), "headers": "slim" if went else "stock"}
-        self._note_built(noted, arguments, place, module, tools)
+        self._note_built(noted, arguments, place, module)
         return module
 
     def _note_files(self, paths: Iterable[str]) -> None:
@@ -183,7 +181,7 @@ class ExtensionMaker:
         # Lists of its own: torch puts its own headers into those that it is given.
         own = {name: list(arguments[name]) for name in _COPIED if isinstance(arguments.get(name), (list, tuple))}
         try:
-            with printed_to(log_path):
+            with printed_to(log_path), self._tools.watching():
                 return self._real[kind](**{**arguments, **own})
         finally:
             self.log += log_path.read_text(errors="replace")
@@ -247,9 +245,7 @@ class ExtensionMaker:
         own = [each for each in header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
         return [*texts, *stand_in_headers.headers_of(texts, own)]
 
-    def _note_built(
-        self, noted: dict[str, Any], arguments: dict[str, Any], place: Path, module: Any, tools: ToolWatch
-    ) -> None:
+    def _note_built(self, noted: dict[str, Any], arguments: dict[str, Any], place: Path, module: Any) -> None:
         for path in sorted(place.glob("*.sm_*.cubin")):
             self.log += cubin.told(cubin.constant_bytes(path.read_bytes()), path.name.split(".")[-2])
         if isinstance(module, CompiledStandIn):
@@ -262,7 +258,7 @@ class ExtensionMaker:
             # Where ninja cannot say nobody can say which headers were read.
             sources, told = source_files(arguments), dependencies.files_of_ninja(place)
             read = told or {str(path) for path in (*sources, *headers_beside(sources))}
-            taken = tools.taken_in(place, map(str, sources)) if told else NOTHING_TOLD
+            taken = self._tools.taken_in(place, map(str, sources)) if told else NOTHING_TOLD
             self._note_files(read | taken.files)
             # What PyTorch wrote of the call lies in the build's own folder, as the headers that stand in for its own do.
             own = dependencies.local(read, Path(f"{place}-headers"), self.nvcc)

@@ -140,12 +140,11 @@ def _unproven(ending: Ending) -> str:
     proven = {each["key"] for one in ending.compiled for each in one.answer["extensions"]}
     if any(each["key"] not in proven for each in ending.answer["extensions"]):
         return "it was compiled by the process that ran the candidate's own code, which may have changed what came"
-    told = (str(each.get("unproven") or "") for one in ending.compiled for each in one.answer["extensions"])
-    if why := next(filter(None, told), ""):
-        return why
     flags = [flag for one in ending.compiled for flag in one.unknown_flags]
-    why = "what it was compiled with may start a program, which may have changed what came"
-    return f"{why}: {flags[0][:100]}" if flags else ""
+    if flags:
+        return f"what it was compiled with may start a program, which may have changed what came: {flags[0][:100]}"
+    told = (str(each.get("unproven") or "") for one in ending.compiled for each in one.answer["extensions"])
+    return next(filter(None, told), "")
 
 
 def _compiled_for(entries: Sequence[Mapping[str, Any]], kernels: Sequence[KernelReport], toolchain: Toolchain) -> str:

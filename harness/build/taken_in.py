@@ -1,9 +1,10 @@
 """What assembler and linker take into an extension besides what was compiled for it: files that `.incbin` copies in, objects,
 archives and libraries.
 
-No compiler tells of these, but the two say it themselves (`--MD`, and `--dependency-file` from binutils 2.35 on). GCC finds
-a script of ours in the place of each, by COMPILER_PATH: no macro hides a directive from it, and code that is made at
-link time passes it too. A tool that did not tell of a build, Clang's own assembler say, is named: nobody knows then.
+No compiler tells of these, but the two say it themselves (`--MD`, and `--dependency-file` from binutils 2.35 on). GCC starts
+them through a script of ours (`-wrapper`), wherever it has found them: no macro hides a directive from it. Whether a
+compiler does is tried beforehand. A tool that did not tell of a build, Clang's own assembler say, is named: nobody knows
+then. What is assembled at link time would not pass the script, so there is no link-time optimization.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +25,15 @@ from harness.build.flags import LARGEST_BYTES, TOOLKITS
 from harness.build.installed_folders import installed_places
 from harness.build.toolchain import find_host_compiler
 
-_TELLS = {"as": "--MD", "ld": "--dependency-file"}
-_SEARCHED = "COMPILER_PATH"
+_TOOLS = ("as", "ld")
+# The last of two such options counts, and a candidate's come before. A linker that a flag names may know no such option.
+_SCRIPT = """#!/bin/sh
+case ${{1##*/}} in
+as | *-as) exec "$@" --MD {folder}/$$.as.d ;;
+collect2) case " $* " in *" -fuse-ld="*) ;; *) exec "$@" --dependency-file={folder}/$$.ld.d ;; esac ;;
+esac
+exec "$@"
+"""
 # What compilers bring to link besides what they link into every library, CUDA's runtime among it.
 _RUNTIME = re.compile(
     r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+(?:_nonshared|fs|exp)?|pthread|dl|rt|atomic|"
@@ -59,45 +68,69 @@ class ToolWatch:
         self._folder, compiler = folder, find_host_compiler()
         homes = [str(home) for tool in (compiler, nvcc) if tool and (home := Path(tool).resolve().parent.parent) != Path("/")]
         self._installed = installed_places(own_folder, (*TOOLKITS, *homes))
-        tools = folder / "tools"
-        tools.mkdir(parents=True, exist_ok=True)
-        for name, option in _TELLS.items() if compiler is not None else ():
-            tool = _real_tool(compiler, name)
-            if tool is not None and option in _said([tool, "--help"]):
-                # The last of two such options counts, and a candidate's come before.
-                text = f'#!/bin/sh\nexec {shlex.quote(tool)} "$@" {option} {shlex.quote(str(folder))}/$$.{name}.d\n'
-                (tools / name).write_text(text, encoding="utf-8")
-                (tools / name).chmod(0o755)
-        os.environ[_SEARCHED] = os.pathsep.join(filter(None, (str(tools), os.environ.get(_SEARCHED))))
-        self._in_every_library = self._taken_by_nothing(compiler) if compiler is not None else frozenset()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._script = _program(folder / "tell", _SCRIPT.format(folder=shlex.quote(str(folder))))
+        self._environment: dict[str, str] = {}
+        self._in_every_library: frozenset[str] = frozenset()
+        if compiler is not None:
+            # Without a source, what is linked is the compiler's own, wherever a package manager has put it.
+            self._environment |= self._told_of({"CXX": compiler}, ["-shared"])
+            self._in_every_library = frozenset(self._told("ld", folder))
+        if nvcc is not None:
+            self._environment |= self._told_of(_host_of_nvcc(), ["-c"])
 
-    def _taken_by_nothing(self, compiler: str) -> frozenset[str]:
-        """What `compiler` links into a library without any source, wherever a package manager has put it."""
-        _said([compiler, "-shared", "-x", "assembler", os.devnull, "-o", str(self._folder / "empty.so")])
-        rules = self._rules()
-        return frozenset().union(*(self._told(rules[name], name, self._folder) for name in _TELLS))
+    def _told_of(self, compilers: Mapping[str, str], flags: Sequence[str]) -> dict[str, str]:
+        """By the variable that names each of these compilers, a program that starts it so that its tools tell; without those
+        that do not.
+        """
+        told = {}
+        for name, compiler in compilers.items():
+            place = self._folder / name / os.path.basename(os.path.realpath(compiler))  # PyTorch goes by its name
+            text = f'#!/bin/sh\nexec {shlex.quote(compiler)} -wrapper {shlex.quote(self._script)} "$@" -fno-lto\n'
+            for rule in self._rules("as"):
+                rule.unlink()
+            _ran([_program(place, text), *flags, "-x", "assembler", os.devnull, "-o", str(self._folder / "nothing")])
+            if self._rules("as") and (self._rules("ld") or "-c" in flags):
+                told[name] = str(place)
+        return told
 
-    def _rules(self) -> dict[str, list[Path]]:
-        return {name: list(self._folder.glob(f"*.{name}.d")) for name in _TELLS}
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """While what is compiled is to be told of."""
+        before = {name: os.environ.get(name) for name in self._environment}
+        for name in _TOOLS:
+            for rule in self._rules(name):
+                rule.unlink()
+        os.environ.update(self._environment)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    def _rules(self, name: str) -> list[Path]:
+        return list(self._folder.glob(f"*.{name}.d"))
 
     def taken_in(self, place: Path, sources: Iterable[str]) -> TakenIn:
-        """What was taken in since the last call by a build of `sources` that ran in `place`."""
-        rules = self._rules()
-        silent = tuple(name for name, written in rules.items() if not written)
-        assembled, linked = (self._told(rules[name], name, place) for name in _TELLS)
+        """What the last build took in, of `sources`, in `place`."""
+        objects = list(place.glob("*.o"))
+        silent = tuple(name for name, least in zip(_TOOLS, (max(1, len(objects)), 1)) if len(self._rules(name)) < least)
+        assembled, linked = (self._told(name, place) for name in _TOOLS)
         assembled -= {os.path.realpath(path) for path in sources}
         foreign = assembled | {path for path in linked if not self._is_no_code(path)}
         files = {path for path in assembled | linked if not path.startswith(self._installed)}
         small_files = frozenset(path for path in files if os.path.isfile(path) and os.path.getsize(path) <= LARGEST_BYTES)
         return TakenIn(small_files, tuple(sorted(foreign)), silent)
 
-    def _told(self, rules: Iterable[Path], name: str, place: Path) -> set[str]:
+    def _told(self, name: str, place: Path) -> set[str]:
         """The paths that tools of that name told of, but for those below `place`, and what is gone with the tool."""
         told: set[str] = set()
-        for rule in rules:
+        for rule in self._rules(name):
             text = rule.read_text(errors="surrogateescape")
             told |= {each.replace("$$", "$") for each in files_of_rule(text)} if name == "as" else _linked(text)
-            rule.unlink()
         real_paths = {os.path.realpath(place / path) for path in told if not _is_gone(place, path)}
         own = f"{os.path.realpath(place)}{os.sep}"
         return {path for path in real_paths if not path.startswith(own)}
@@ -135,14 +168,23 @@ def _is_gone(place: Path, path: str) -> bool:
     return is_passing and not os.path.isfile(place / path)
 
 
-def _real_tool(compiler: str, name: str) -> str | None:
-    """The assembler or linker that `compiler` starts."""
-    return shutil.which(_said([compiler, f"-print-prog-name={name}"]).strip() or name)
+def _host_of_nvcc() -> dict[str, str]:
+    """The compiler that nvcc starts, by the variable that names it: PyTorch hands on $CC, and nvcc heeds its own."""
+    for name in ("CC", "NVCC_CCBIN"):
+        if named := os.environ.get(name):
+            found = shutil.which(named)
+            return {name: found} if found is not None else {}
+    found = shutil.which("gcc")
+    return {"NVCC_CCBIN": found} if found is not None else {}
 
 
-def _said(command: Iterable[str]) -> str:
-    try:
-        ran = subprocess.run([*command], capture_output=True, env={**os.environ, "LC_ALL": "C"}, timeout=60, check=False)
-        return os.fsdecode(ran.stdout)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+def _program(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def _ran(command: Sequence[str]) -> None:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(command, capture_output=True, timeout=60, check=False)

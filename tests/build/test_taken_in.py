@@ -33,7 +33,6 @@ CALLS_IT = 'extern "C" int beside(); extern "C" int work() { return beside(); }'
 @pytest.fixture
 def built(tmp_path, monkeypatch):
     """`built(SOURCE, FLAG…)`: what the tools took in as g++ made a library of it, beside files that a candidate may bring."""
-    monkeypatch.setenv("COMPILER_PATH", "")
     place, own = tmp_path / "place", tmp_path / "own"
     place.mkdir()
     own.mkdir()
@@ -49,16 +48,16 @@ def built(tmp_path, monkeypatch):
     (own / "code.h").write_bytes(bytes(range(64)))
     watch = taken_in.ToolWatch(tmp_path / "told", own, None)
 
-    def build(source, *flags):
+    def build(source, *flags, silent=()):
         (place / "main.cpp").write_text(source.replace("OWN", str(own)))
         words = [flag.replace("OWN", str(own)) for flag in flags]
-        subprocess.run(
-            ["g++", "-fPIC", "-MD", "-MF", "main.d", "-c", "main.cpp", *(word for word in words if word[:2] in ("-f", "-g", "-W"))],
-            cwd=place, check=True,
-        )
-        subprocess.run(["g++", "-shared", "-o", "made.so", "main.o", *words], cwd=place, check=True)
+        with watch.watching():
+            compiler = os.environ.get("CXX") or "g++"
+            of_compiler = [word for word in words if word[:2] in ("-f", "-g", "-W")]
+            subprocess.run([compiler, "-fPIC", *of_compiler, "-c", "main.cpp", "-o", "main.o"], cwd=place, check=True)
+            subprocess.run([compiler, "-shared", "-o", "made.so", "main.o", *words], cwd=place, check=True)
         taken = watch.taken_in(place, ["main.cpp"])
-        assert taken.silent == ()
+        assert taken.silent == silent
         return {Path(path).name for path in taken.files}, [Path(path).name for path in taken.foreign]
 
     return build
@@ -121,13 +120,72 @@ def test_a_header_that_is_copied_in_as_bytes_is_foreign_though_it_is_included(bu
     assert built(source)[1] == ["code.h"]
 
 
-def test_a_tool_that_tells_nothing_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("COMPILER_PATH", "")
-    watch = taken_in.ToolWatch(tmp_path / "told", tmp_path / "own", None)
-    assert watch.taken_in(tmp_path, []).silent == ("as", "ld")
-    monkeypatch.setenv("COMPILER_PATH", "")  # as for a compiler that has its own tools
-    (tmp_path / "main.cpp").write_text(BESIDE)
-    subprocess.run(["g++", "-fPIC", "-shared", "-o", "made.so", "main.cpp"], cwd=tmp_path, check=True)
-    assert watch.taken_in(tmp_path, []).silent == ("as", "ld")
+def test_an_archive_that_is_installed_is_foreign_unless_it_is_a_compilers_own(built):
+    assert built(HONEST, "-static-libstdc++") == (set(), [])
+    assert built(HONEST, place_of("libasan.a")) == (set(), ["libasan.a"])
 
 
+def place_of(name):
+    return subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def as_compiler(tmp_path, monkeypatch, commands):
+    """Have `g++` be this script of a shell's, in which GXX is the real one."""
+    compiler = tmp_path / "bin" / "g++"
+    compiler.parent.mkdir()
+    compiler.write_text("#!/bin/sh\n" + commands.replace("GXX", shutil.which("g++")))
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+
+
+@pytest.fixture
+def other_place(tmp_path, monkeypatch):
+    """A compiler whose tools, start files and C++ library lie where nobody installs any, as package managers may have it."""
+    place = tmp_path / "store"
+    place.mkdir()
+    for name in ("crti.o", "libstdc++.a"):
+        shutil.copy(place_of(name), place / name)
+    for name in ("as", "ld"):
+        (place / name).symlink_to(shutil.which(name))
+    as_compiler(tmp_path, monkeypatch, f'exec GXX -B{place}/ -L{place} -static-libstdc++ "$@"\n')
+
+
+def test_what_a_compiler_links_into_any_library_is_its_own_wherever_it_lies(other_place, built):
+    assert built(HONEST) == ({"crti.o", "libstdc++.a"}, [])
+    assert built('asm(".incbin \\"OWN/code.bin\\"");' + HONEST)[1] == ["code.bin"]
+
+
+@pytest.fixture
+def deaf_compiler(tmp_path, monkeypatch):
+    """A compiler that knows no `-wrapper`, as Clang does not."""
+    as_compiler(tmp_path, monkeypatch, '[ "$1" = -wrapper ] && exit 1\nexec GXX "$@"\n')
+
+
+def test_tools_that_tell_nothing_are_named_and_the_build_goes(deaf_compiler, built):
+    assert built(HONEST, silent=("as", "ld")) == (set(), [])
+
+
+@pytest.fixture
+def partly_deaf_compiler(tmp_path, monkeypatch):
+    """A compiler that compiles with other tools than it links with."""
+    as_compiler(tmp_path, monkeypatch, 'case " $* " in *" -c "*) [ "$1" = -wrapper ] && shift 2 ;; esac\nexec GXX "$@"\n')
+
+
+def test_an_object_that_no_assembler_told_of_is_noticed(partly_deaf_compiler, built):
+    assert built('asm(".incbin \\"OWN/code.bin\\"");' + HONEST, silent=("as",)) == (set(), [])
+
+
+def test_nvccs_host_compiler_is_watched_too_and_the_environment_is_as_before(tmp_path, monkeypatch):
+    for name in ("CC", "NVCC_CCBIN"):
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    watch = taken_in.ToolWatch(tmp_path / "told", tmp_path / "own", "/usr/local/cuda/bin/nvcc")
+    (tmp_path / "host.c").write_text('asm(".incbin \\"host.c\\"");')
+    with watch.watching():
+        assert before.items() < os.environ.items()
+        subprocess.run([os.environ["NVCC_CCBIN"], "-c", "host.c"], cwd=tmp_path, check=True)
+    assert dict(os.environ) == before
+    assert watch.taken_in(tmp_path, []).silent == ("ld",)
+    monkeypatch.setenv("CC", "gcc")
+    with taken_in.ToolWatch(tmp_path / "more", tmp_path / "own", "/usr/local/cuda/bin/nvcc").watching():
+        assert os.path.isabs(os.environ["CC"]) and "NVCC_CCBIN" not in os.environ
