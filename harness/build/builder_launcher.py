@@ -161,6 +161,7 @@ class Builders:
         """A builder's, with `jobs` compilers at once."""
         extra = {
             "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(jobs),
+            "CCACHE_DISABLE": "1",  # what was compiled some other time no assembler tells of
             # As in a worker, so that both can be forked from one process.
             **{name: os.environ[name] for name in SPIN if name in os.environ},
             "TORCH_CUDA_ARCH_LIST": self.toolchain.arch,

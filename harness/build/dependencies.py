@@ -37,7 +37,8 @@ def files_of_ninja(place: Path) -> set[str]:
         process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return set()
-    return {str(place / line.strip()) for line in process.stdout.splitlines() if line.startswith("    ")}
+    # A name may end in a blank, and hold what Python counts as the end of a line.
+    return {str(place / line[4:]) for line in process.stdout.split("\n") if line.startswith("    ")}
 
 
 def local(paths: Iterable[str], folder: Path, nvcc: str | None) -> set[str]:

@@ -26,7 +26,7 @@ from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import PTXAS, Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.ninja_file import with_device_linking, with_quoted_folders
-from harness.build.proof import is_below, why_unproven
+from harness.build.proof import below, why_unproven
 from harness.build.taken_in import NOTHING_TOLD, ToolWatch
 from harness.protocol.extension_key import extension_key, names_folder
 
@@ -91,7 +91,7 @@ class ExtensionMaker:
     def _file(self, path: str, text: str | None) -> str:
         """Where this process finds a file of that text: at `path` if nobody may change that, or where it writes it to."""
         with suppress(OSError):
-            is_settled = self.unsettled is None or not is_below(path, self.unsettled)
+            is_settled = self.unsettled is None or not below(self.unsettled, [path])
             if text is None or (is_settled and Path(path).read_text(encoding="utf-8", errors="replace") == text):
                 return path
         place = self.folder / "asked" / hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] / Path(path).name
@@ -255,14 +255,14 @@ class ExtensionMaker:
             name = str(arguments.get("name"))
             noted |= {"path": "", "module_name": name, "is_python_module": True, "refused": refused}
         else:
-            # Where ninja cannot say nobody can say which headers were read.
+            # Of sources that are no C++ or CUDA, assembler's say, ninja is not told, and of headers nobody but it.
             sources, told = source_files(arguments), dependencies.files_of_ninja(place)
-            read = told or {str(path) for path in (*sources, *headers_beside(sources))}
+            read = told | {str(path) for path in (*sources, *headers_beside(sources))}
             taken = self._tools.taken_in(place, map(str, sources)) if told else NOTHING_TOLD
             self._note_files(read | taken.files)
             # What PyTorch wrote of the call lies in the build's own folder, as the headers that stand in for its own do.
             own = dependencies.local(read, Path(f"{place}-headers"), self.nvcc)
-            unproven = why_unproven(taken, read, own, flags.text_of(arguments), self.unsettled)
+            unproven = why_unproven(taken, read, own, _all_flags(arguments), self.unsettled)
             libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
             if not libraries:
                 return
@@ -272,6 +272,10 @@ class ExtensionMaker:
                 "path": str(libraries[-1]), "module_name": name, "is_python_module": is_python_module, "unproven": unproven,
             }
         self.extensions.append(noted)
+
+
+def _all_flags(arguments: Mapping[str, Any]) -> str:
+    return "\n".join([*flags.texts_of(arguments), *map(str, cpp_extension.COMMON_NVCC_FLAGS)])
 
 
 def _certain_in(with_stock: Mapping[str, str], errors: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -28,24 +28,38 @@ TOOLKITS = ("/opt",)
 LARGEST_BYTES = 64 << 20
 _FLAGS, _PATHS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"), ("extra_include_paths", "sources")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-# What a shell makes nothing of, but for quotes and what they quote.
-_PLAIN = re.compile(r"""[\w\-+=.,:/@%"'\\\[\] ]*""")
+# What a shell makes nothing of, but for quotes and what they quote; and the one place where brackets are no pattern of it.
+_PLAIN = re.compile(r"""[\w\-+=.,:/@%"'\\ ]*""")
+_CODE_LIST = re.compile(r"\bcode=\[[\w,]+\]")
 # Flags that hand the rest of their word on to another part of the compiler.
-_HANDS_ON = re.compile(r"-Wl,|(?:-Xcompiler|--compiler-options|-Xlinker|--linker-options)=")
+_HANDS_ON = re.compile(
+    r"-Wl,|-X(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)="
+    r"|--?(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)-options="
+)
 _KNOWN = re.compile(
-    r"-(?:[DUILlOWg]|m(?!llvm)|isystem|iquote).*"
-    # and without those that load code into the compiler, or write a file of any name
-    r"|-f(?!plugin|pass-plugin|use-ld|dump|module-mapper|offload|opt-info|profile-note|save-optimization|callgraph-info).*"
-    r"|-[GVcstvwxz]|-(?:ansi|include|pedantic|pipe|pthread|shared)"
-    r"|-X(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)(?:=.*)?|--?(?:compiler|linker|ptxas)-options(?:=.*)?"
+    r"-(?:[DUILO]|g|m(?!llvm|ri)|l(?!ib$|ink$)|W(?![apl]$)|isystem|iquote).*"
+    # Without those that load code into the compiler, or read or write a file of any name: and single dashes begin long options
+    # of nvcc's and of the linker's too.
+    r"|-f(?!plugin|pass-plugin|use-ld|dump|modules?\b|module-|offload|opt-info|profile|auto-profile|save-optimization|callgraph|"
+    r"branch-prob|deps|input-charset|exec-charset|device-time|atbin|ormat|ilter)[A-Za-z][\w+-]*"
+    r"|-f(?:abi-version|align-\w+|cf-protection|constexpr-[\w-]+|(?:debug|file|macro)-prefix-map|diagnostics-color|"
+    r"excess-precision|fp-contract|inline-limit|lto|mad|max-errors|openmp|simd-cost-model|stack-reuse|template-[\w-]+|tls-model|"
+    r"tz|vect-cost-model|visibility)=.*"
+    r"|-[GVcstvwxz]|-(?:ansi|include|pedantic|pipe|pthread|shared|static-libgcc|static-libstdc\+\+)"
+    r"|-X(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)|--?(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)-options"
     r"|--?(?:arch|code|debug|default-stream|define-macro|device-debug|diag[-_]suppress|dlto|expt-extended-lambda|"
     r"expt-relaxed-constexpr|extended-lambda|extra-device-vectorization|fmad|ftz|gencode|generate-code|generate-line-info|"
     r"gpu-architecture|gpu-code|include-path|library|library-path|lineinfo|lto|maxrregcount|optimize|prec-div|prec-sqrt|rdc|"
     r"relocatable-device-code|resource-usage|restrict|split-compile|std|threads|undefine-macro|use_fast_math|verbose)(?:=.*)?"
+    # ptxas's, fatbinary's and cudafe's
+    r"|--?(?:allow-expensive-optimizations|def-load-cache|def-store-cache|dlcm|dscm|opt-level)=\w+|--?compress(?:-all|-mode=\w+)?"
+    r"|--?warn-(?:on-)?(?:double-usage|local-memory-usage|lmem-usage|spills)|--?display[-_]error[-_]number"
     # the linker's
     r"|--?(?:no-)?(?:as-needed|gc-sections|whole-archive)|--?(?:start|end)-group|--?(?:disable|enable)-new-dtags"
-    r"|--?(?:exclude-libs|rpath|rpath-link|version-script)(?:=.*)?|-B(?:dynamic|static|symbolic)"
+    r"|--?(?:exclude-libs|rpath|rpath-link|soname|version-script)(?:=.*)?|-Bsymbolic(?:-functions)?"
 )
+# Compilers take these for the beginning of where their tools lie, wherever they are not handed on.
+_TO_LINKER_ALONE = re.compile(r"-B(?:dynamic|static)")
 
 
 def header_folders(arguments: Mapping[str, Any]) -> list[Path]:
@@ -67,9 +81,9 @@ def files_named(arguments: Mapping[str, Any], place: Path, own_folder: Path) -> 
     return {str(path) for path in (place / name for name in named) if _is_own(path, installed)}
 
 
-def text_of(arguments: Mapping[str, Any]) -> str:
-    """The flags of a call, one a line."""
-    return "\n".join(str(flag) for name in _ALL for flag in arguments.get(name) or [])
+def texts_of(arguments: Mapping[str, Any]) -> list[str]:
+    """The flags of a call."""
+    return [flag for name in _ALL for flag in _texts(arguments.get(name))]
 
 
 def _words(arguments: Mapping[str, Any], lists: Iterable[str]) -> list[str]:
@@ -98,27 +112,32 @@ def unknown_flags(call: Mapping[str, Any], common: Iterable[str] = ()) -> list[s
     arguments = call["arguments"]
     name = str(arguments.get("name"))
     unknown = [] if _NAME.fullmatch(name) else [name]
+    unknown += ["with_sycl"] if arguments.get("with_sycl") or arguments.get("extra_sycl_cflags") else []
     unknown += [path for key in _PATHS for path in _texts(arguments.get(key)) if not _PLAIN.fullmatch(path)]
     flags = [*(each for key in _FLAGS for each in _texts(arguments.get(key))), *map(str, common)]
-    unknown += [flag for flag in flags if not all(map(_is_known, _seen_words(flag)))]
-    return list(dict.fromkeys(unknown))
+    return list(dict.fromkeys([*unknown, *(flag for flag in flags if not _is_known(flag))]))
 
 
 def _texts(given: Any) -> list[str]:
     return [given] if isinstance(given, str) else [str(each) for each in given or []]
 
 
-def _seen_words(flag: str) -> list[str]:
-    """What compilers see of a flag: words of a shell, and what they split at commas; the flag where no shell splits it."""
-    if not _PLAIN.fullmatch(flag):
-        return [f"@{flag}"]
+def _is_known(flag: str) -> bool:
+    """Whether it is known to start nothing: each word that a shell makes of it."""
     try:
-        words = shlex.split(flag)
+        words = shlex.split(flag) if _PLAIN.fullmatch(_CODE_LIST.sub("", flag)) else None
     except ValueError:
-        return [f"@{flag}"]
-    return [part for word in words for each in _HANDS_ON.sub("", word, 1).split(",") for part in each.split()]
+        words = None
+    return words is not None and all(map(_is_known_word, words))
 
 
-def _is_known(word: str) -> bool:
-    """Whether it is known to start nothing; a word without a dash is an input, or what a known flag is given."""
-    return bool(_KNOWN.fullmatch(word)) if word.startswith("-") else not word.startswith("@")
+def _is_known_word(word: str) -> bool:
+    """What compilers see of a word is split at commas; a part without a dash is an input, or what a known flag is given."""
+    handed_on = _HANDS_ON.match(word)
+    before = handed_on[0] if handed_on is not None else ""
+    parts = [part for each in word.removeprefix(before).split(",") for part in each.split()]
+    return all(
+        bool(_KNOWN.fullmatch(part) or (before == "-Wl," and _TO_LINKER_ALONE.fullmatch(part)))
+        if part.startswith("-") else not part.startswith("@")
+        for part in parts
+    )

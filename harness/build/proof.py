@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from harness.build.taken_in import TakenIn
 from harness.model.files.carried_code import text_carries_code
 
 
-def why_unproven(taken: TakenIn, read: Iterable[str], own: Iterable[str], flags: str, unsettled: Path | None) -> str:
+def why_unproven(taken: TakenIn, read: Collection[str], own: Iterable[str], flags: str, unsettled: Path | None) -> str:
     """Why nobody knows that; empty where it is so.
 
     `taken` is what assembler and linker took in, `read` what compilers read, and `own` what of that came with no toolchain: the
@@ -21,24 +22,36 @@ def why_unproven(taken: TakenIn, read: Iterable[str], own: Iterable[str], flags:
         return f"of its build {taken.silent[0]} did not tell what it took in (GCC's do, with binutils from 2.35 on)"
     if taken.foreign:
         return f"it has machine code that was not compiled from its sources: {taken.foreign[0][-200:]}"
-    rewritten = [path for path in sorted({*read, *taken.files}) if unsettled is not None and is_below(path, unsettled)]
+    rewritten = sorted(below(unsettled, {*read, *taken.files})) if unsettled is not None else []
     if rewritten:
         return f"it was compiled from what the candidate wrote while it was imported: {_short(rewritten[0])}"
     carrying = [path for path in sorted(own) if _carries_code(path)] or ["a flag"] * text_carries_code(flags)
     return f"its sources may carry machine code as bytes or as numbers: {_short(carrying[0])}" if carrying else ""
 
 
-def is_below(path: str, folder: Path) -> bool:
-    """Whether it leads through `folder`, now or by its name, or where nobody can follow it."""
-    real = os.path.realpath(path)
-    return any(str(folder) in each for each in (path, os.path.normpath(path), real)) or real.startswith("/proc/")
+def below(folder: Path, paths: Iterable[str]) -> set[str]:
+    """Those of `paths` that lead through `folder`, under any of its names, or where nobody can follow them."""
+    beginning = f"{os.path.realpath(folder)}{os.sep}"
+
+    @functools.cache  # most lie in a few folders
+    def leads_through(place: str) -> bool:
+        """A link below `folder` may lead elsewhere by now; what led to it has not changed."""
+        real = f"{os.path.realpath(place)}{os.sep}"
+        if real.startswith((beginning, "/proc/")):
+            return True
+        above = os.path.dirname(place)
+        return above != place and leads_through(above)
+
+    return {path for path in paths if leads_through(os.path.dirname(path)) or leads_through(path)}
 
 
 def _carries_code(path: str) -> bool:
+    """Whether a text does, or it is none: a header compiled before, a name for something else."""
     try:
-        return text_carries_code(Path(path).read_text(encoding="utf-8", errors="replace"))
+        text = Path(path).read_bytes() if os.path.isfile(path) else b"\0"
     except OSError:
         return True
+    return b"\0" in text or text_carries_code(text.decode("utf-8", errors="replace"))
 
 
 def _short(path: str) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from harness.build.dependencies import files_of_rule
 from harness.build.flags import LARGEST_BYTES, TOOLKITS
 from harness.build.installed_folders import installed_places
-from harness.build.toolchain import find_host_compiler
+from harness.build.toolchain import cuda_home, find_host_compiler
 
 _TOOLS = ("as", "ld")
 # The last of two such options counts, and a candidate's come before. A linker that a flag names may know no such option.
@@ -34,14 +34,35 @@ collect2) case " $* " in *" -fuse-ld="*) ;; *) exec "$@" --dependency-file={fold
 esac
 exec "$@"
 """
+# Of commands in a pipe GCC starts the first alone so. PyTorch asks for a list of what was read without the system's headers,
+# which a directory, a pragma or a line's mark makes any header one of.
+_COMPILER = """#!/bin/sh
+for each do
+  shift
+  case $each in
+  -pipe) ;;
+  -MMD) set -- "$@" -MD ;;
+  *) set -- "$@" "$each" ;;
+  esac
+done
+exec {compiler} -wrapper {script} -include {first} "$@" -fno-lto
+"""
+# No header that was compiled before, and is on no list, is taken after a declaration.
+_FIRST = "#ifndef __ASSEMBLER__\nstruct no_header_was_compiled_before;\n#endif\n"
 # What compilers bring to link besides what they link into every library, CUDA's runtime among it.
 _RUNTIME = re.compile(
-    r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+(?:_nonshared|fs|exp)?|pthread|dl|rt|atomic|"
-    r"cudart_static|cudadevrt|culibos)\.a"
+    r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+(?:_nonshared|fs|exp)?|pthread|dl|rt|atomic|gomp|"
+    r"quadmath|m|m-[\d.]+|mvec|cudart_static|cudadevrt|culibos)\.a"
 )
-# A linker's script without these gives no bytes and names no files: a list of exported symbols, say.
-_GIVES = re.compile(rb"[(=]")
-_COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
+# A linker's script that only lists names, those to be exported say.
+_COMMENT = rb"/\*(?:[^*]|\*(?!/))*\*/"
+_LIST_OF_NAMES = re.compile(rb"""
+    (?: %(blank)s [\w.]* %(blank)s
+        \{ (?: [\w\s.:;*?$@^-] | "[^"\n]*" | %(comment)s | extern %(blank)s "[^"\n]*" %(blank)s
+               \{ (?: [\w\s.;*?$] | "[^"\n]*" | %(comment)s )* \} )* \}
+        [\w.\s]* ;
+    )+ %(blank)s
+""" % {b"comment": _COMMENT, b"blank": rb"(?:\s|%s)*" % _COMMENT}, re.VERBOSE)
 _ELF, _ARCHIVES, _SHARED_OBJECT, _MOST_SCRIPT_BYTES = b"\x7fELF", (b"!<arch>", b"!<thin>"), 3, 1 << 16
 
 
@@ -66,10 +87,12 @@ class ToolWatch:
 
     def __init__(self, folder: Path, own_folder: Path, nvcc: str | None) -> None:
         self._folder, compiler = folder, find_host_compiler()
-        homes = [str(home) for tool in (compiler, nvcc) if tool and (home := Path(tool).resolve().parent.parent) != Path("/")]
-        self._installed = installed_places(own_folder, (*TOOLKITS, *homes))
+        homes = {Path(tool).resolve().parent.parent for tool in (compiler, nvcc) if tool} - {Path("/")}
+        toolkits = [cuda_home(nvcc)] if nvcc is not None else []
+        self._installed = installed_places(own_folder, (*TOOLKITS, *toolkits, *map(str, homes)))
         folder.mkdir(parents=True, exist_ok=True)
         self._script = _program(folder / "tell", _SCRIPT.format(folder=shlex.quote(str(folder))))
+        self._first = _program(folder / "first.h", _FIRST)
         self._environment: dict[str, str] = {}
         self._in_every_library: frozenset[str] = frozenset()
         if compiler is not None:
@@ -86,7 +109,8 @@ class ToolWatch:
         told = {}
         for name, compiler in compilers.items():
             place = self._folder / name / os.path.basename(os.path.realpath(compiler))  # PyTorch goes by its name
-            text = f'#!/bin/sh\nexec {shlex.quote(compiler)} -wrapper {shlex.quote(self._script)} "$@" -fno-lto\n'
+            named = {"compiler": compiler, "script": self._script, "first": self._first}
+            text = _COMPILER.format(**{each: shlex.quote(path) for each, path in named.items()})
             for rule in self._rules("as"):
                 rule.unlink()
             _ran([_program(place, text), *flags, "-x", "assembler", os.devnull, "-o", str(self._folder / "nothing")])
@@ -116,8 +140,9 @@ class ToolWatch:
 
     def taken_in(self, place: Path, sources: Iterable[str]) -> TakenIn:
         """What the last build took in, of `sources`, in `place`."""
-        objects = list(place.glob("*.o"))
-        silent = tuple(name for name, least in zip(_TOOLS, (max(1, len(objects)), 1)) if len(self._rules(name)) < least)
+        # Of each object, and of nothing that is not linked as one, a source among the linker's flags say.
+        is_of_each = 0 < len(list(place.glob("*.o"))) == len(self._rules("as"))
+        silent = tuple(name for name, told in zip(_TOOLS, (is_of_each, self._rules("ld"))) if not told)
         assembled, linked = (self._told(name, place) for name in _TOOLS)
         assembled -= {os.path.realpath(path) for path in sources}
         foreign = assembled | {path for path in linked if not self._is_no_code(path)}
@@ -144,14 +169,10 @@ class ToolWatch:
             return False
         if head.startswith(_ELF) and head[16:18] == _SHARED_OBJECT.to_bytes(2, "little"):
             return True
-        is_script, is_installed = not head.startswith((_ELF, *_ARCHIVES)), path.startswith(self._installed)
-        if is_script:
-            return is_installed or (len(head) < _MOST_SCRIPT_BYTES and not _GIVES.search(_without_comments(head)))
-        return path in self._in_every_library or (is_installed and bool(_RUNTIME.fullmatch(os.path.basename(path))))
-
-
-def _without_comments(script: bytes) -> bytes:
-    return script if b'"' in script else _COMMENT.sub(b" ", script)  # what is quoted begins no comment
+        if _LIST_OF_NAMES.fullmatch(head) or path in self._in_every_library:
+            return True
+        is_text = not head.startswith((_ELF, *_ARCHIVES)) and b"\0" not in head  # an installed library's own script
+        return path.startswith(self._installed) and (is_text or bool(_RUNTIME.fullmatch(os.path.basename(path))))
 
 
 def _linked(rule: str) -> set[str]:

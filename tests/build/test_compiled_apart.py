@@ -96,3 +96,33 @@ def test_a_source_that_it_wrote_is_compiled_as_it_was_at_the_call(build_pool):
     build = built(build_pool, "writes_source", source)
     assert build.verdict is None, build.verdict
     assert build.unproven == "" and len(build.extensions) == 1
+
+
+@pytest.mark.parametrize("included", [
+    '#include "{0}/table.h"', '# 1 "main.cpp" 3\n#include "{0}/table.h"', '#include "{0}/systems.h"', "#include <table.h>",
+], ids=["plainly", "as if it were the system's", "through the system's", "from a folder that is said to be the system's"])
+def test_a_header_is_looked_at_whosever_it_is_said_to_be(build_pool, included):
+    folder = build_pool.write("systems", "").path.parent
+    (folder / "table.h").write_text(TABLE)
+    (folder / "systems.h").write_text('#pragma GCC system_header\n#include "table.h"\n')
+    source = LIGHT_CANDIDATE.replace("#include <Python.h>", f"#include <Python.h>\n{included.format(folder)}").replace(
+        'extra_cflags=["-O0"]', f'extra_cflags=["-O0", "-isystem{folder}"]'
+    )
+    build = built(build_pool, "systems", source)
+    assert build.verdict is None, build.verdict
+    assert build.unproven.endswith("numbers: table.h")
+
+
+def test_a_source_of_the_assemblers_is_looked_at(build_pool):
+    folder = build_pool.write("assembled", "").path.parent
+    (folder / "light.cpp").write_text("")
+    (folder / "table.s").write_text(".byte " + ", ".join(str(37 * at % 256) for at in range(600)) + "\n")
+    source = LIGHT_CANDIDATE.replace("load_inline", "load").replace(
+        'load("light", SOURCE, extra_cflags=["-O0"], no_implicit_headers=True)',
+        f'''(pathlib.Path("{folder}/light.cpp").read_text() or True) and load(
+            "light", ["{folder}/table.s", "{folder}/light.cpp"], extra_cflags=["-O0"])''',
+    ).replace("import torch\n", "import pathlib\nimport torch\n", 1)
+    (folder / "light.cpp").write_text(source.partition('r"""')[2].partition('"""')[0])
+    build = built(build_pool, "assembled", source)
+    assert build.verdict is None, build.verdict
+    assert build.unproven.endswith("numbers: table.s")

@@ -44,13 +44,21 @@ def test_a_header_that_carries_code_is_named_and_so_is_a_flag(own):
 
 
 @pytest.mark.parametrize("path", [
-    "{0}/x.h", "{0}/sub/../x.h", "/usr/include/../..{0}/x.h", "{0}/linked/x.h", "{0}/../beside/x.h", "/proc/self/fd/77/x.h",
-], ids=["plain", "with dots", "from elsewhere", "through a link", "through it", "that nobody can follow"])
+    "{0}/x.h", "{0}/sub/../x.h", "/usr/include/../..{0}/x.h", "{0}/linked/x.h", "{0}/../unsettled/x.h", "/proc/self/fd/77/x.h",
+    "{0}/../leads/x.h", "{0}/../leads/linked/x.h", "{0}/../above/unsettled/linked/x.h",
+], ids=["plain", "with dots", "from elsewhere", "through a link", "through it", "that nobody can follow", "by another name",
+        "by another name through a link", "by another name of what it lies in"])
 def test_what_the_candidate_may_write_again_is_named(own, path):
     unsettled = own / "unsettled"
     unsettled.mkdir()
     (unsettled / "linked").symlink_to(own)
     (own / "leads").symlink_to(unsettled)
+    (own / "above").symlink_to(own)
     assert why_unproven(TAKEN, [path.format(unsettled)], [], "", unsettled).endswith("imported: x.h")
-    assert why_unproven(TAKEN, [str(own / "leads" / "x.h")], [], "", unsettled).endswith("imported: x.h")
     assert why_unproven(TakenIn(frozenset([path.format(unsettled)]), (), ()), [], [], "", unsettled).endswith("x.h")
+
+
+@pytest.mark.parametrize("content", [b"int twice;\0", "int twice;".encode("utf-16")], ids=["compiled before", "two bytes a letter"])
+def test_what_is_no_text_is_looked_at_as_code(own, content):
+    (own / "own.h").write_bytes(content)
+    assert why_unproven(TAKEN, [str(own / "own.h")], [str(own / "own.h")], "", None).endswith("numbers: own.h")

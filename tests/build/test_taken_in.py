@@ -53,7 +53,8 @@ def built(tmp_path, monkeypatch):
         words = [flag.replace("OWN", str(own)) for flag in flags]
         with watch.watching():
             compiler = os.environ.get("CXX") or "g++"
-            of_compiler = [word for word in words if word[:2] in ("-f", "-g", "-W")]
+            of_compiler = [word for word in words if word[:2] in ("-f", "-g", "-W", "-p")]
+            of_compiler += [part for word in words if word.startswith("-include=") for part in word.split("=")]
             subprocess.run([compiler, "-fPIC", *of_compiler, "-c", "main.cpp", "-o", "main.o"], cwd=place, check=True)
             subprocess.run([compiler, "-shared", "-o", "made.so", "main.o", *words], cwd=place, check=True)
         taken = watch.taken_in(place, ["main.cpp"])
@@ -63,7 +64,7 @@ def built(tmp_path, monkeypatch):
     return build
 
 
-@pytest.mark.parametrize("flags", [(), ("-g",), ("-fopenmp",), ("-flto",), ("-lpthread", "-ldl", "-lm", "-lrt")], ids=" ".join)
+@pytest.mark.parametrize("flags", [(), ("-g",), ("-fopenmp",), ("-flto",), ("-pipe",), ("-lpthread", "-ldl", "-lm", "-lrt")], ids=" ".join)
 def test_what_compilers_link_into_any_library_is_nobodys_code(built, flags):
     assert built(HONEST, *flags) == (set(), [])
 
@@ -111,8 +112,30 @@ def test_what_is_linked_is_foreign_but_for_libraries_that_stay_their_own(built, 
     assert found == foreign and files >= set(foreign)
 
 
-def test_quotes_hide_no_part_of_a_script():
-    assert taken_in._without_comments(b'INPUT("/*") INPUT("x.o") INPUT("*/")').count(b"INPUT") == 3
+@pytest.mark.parametrize(("script", "is_list"), [
+    (b"{ global: work; local: *; };", True),
+    (b'MADE_1 { global: extern "C++" { "work(int)"; *other*; }; /* (all) */ local: *; };\nMADE_2 { more; } MADE_1;\n', True),
+    (b'INPUT("/*") INPUT("beside.o") INPUT("*/")', False),
+    (b"/* a */ SECTIONS { .made : { BYTE(0x90) } } /* b */ { x; };", False),
+    (b"SECTIONS { .made : { . = . + 64; } =0x90c3 };", False),
+    (b"\x64\x86 { global: work; };", False),
+    (b"", False),
+], ids=["plain", "in C++", "in quotes", "between comments", "filling", "an object of another system", "nothing"])
+def test_a_list_of_names_is_told_from_other_scripts(script, is_list):
+    assert bool(taken_in._LIST_OF_NAMES.fullmatch(script)) == is_list
+
+
+def test_no_header_that_was_compiled_before_is_taken(built, tmp_path):
+    header = tmp_path / "own" / "pch.h"
+    header.write_text("static const int given = 1;\n")
+    subprocess.run(["g++", "-fPIC", "-x", "c++-header", header.name], cwd=header.parent, check=True)
+    header.write_text("")  # is what would be looked at
+    with pytest.raises(subprocess.CalledProcessError):
+        built('extern "C" int work() { return given; }', f"-include={header}")
+
+
+def test_a_source_that_is_compiled_while_it_is_linked_is_noticed(built):
+    assert built(CALLS_IT, "OWN/beside.cpp", silent=("as",))[1] == []
 
 
 def test_a_header_that_is_copied_in_as_bytes_is_foreign_though_it_is_included(built):

@@ -16,12 +16,16 @@ from collections.abc import Iterator
 # KernelBench's own files and of this repository's candidates, 1,200 of them), of base64 to 0.72 at least.
 _WINDOW_BYTES, _STEP_BYTES, _MOST_TEXT = 2048, 512, 0.65
 _MOST_BYTES = 16 << 20
-# Digits in hex shrink like text.
-_UNBROKEN = re.compile(r"[0-9A-Za-z+/=_-]{1024}")
+# Digits in hex shrink like text. Chinese shrinks as little as bytes do (to 0.71), and has a stop or a blank before long.
+_LETTERS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Japanese, Chinese, Korean
+_IDEOGRAPHS = re.compile(rf"[{_LETTERS}\u3000-\u303f\uff00-\uffef]")
+_UNBROKEN = re.compile(rf"[0-9A-Za-z+/=_-]{{1024}}|[{_LETTERS}]{{200}}")
 # Whole numbers as Python, C, an assembler and escapes have them, and what stands between those of one table: no brackets, as
 # between tuples, and more than blanks, as in a drawing. Of 14,600 files of PyTorch, NumPy, CUDA and KernelBench three had as
 # many in a row, brackets left out: two tables and a test.
-_NUMBER = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])|\\x[0-9a-fA-F]{1,2}|\\[0-7]{1,3}")
+_NUMBER = re.compile(
+    r"(?<![\w.])(?:0[xX][0-9a-fA-F']+|0[bB][01']+|\d[\d']*)[uUlL]*(?![\w.])|\\x[0-9a-fA-F]{1,2}|\\[0-7]{1,3}"
+)
 _BETWEEN = re.compile(r"""(?:|\s*[,;"'\\][\s,;"'\\]*(?:\.\w+\s+)?|\s*\.\w+\s+)[-+~]?""")
 _LONG_TABLE = 512
 # A codebook of a quantization is made of few bytes (three in llama.cpp's, eight in its widest); 512 bytes of code of 50 and more.
@@ -44,9 +48,9 @@ def text_carries_code(text: str) -> bool:
 
 
 def _is_like_no_text(content: str) -> bool:
-    text = content.encode("utf-8", "surrogatepass")
-    if len(text) > _MOST_BYTES or _UNBROKEN.search(content):
+    if len(content) > _MOST_BYTES or _UNBROKEN.search(content):
         return True
+    text = _IDEOGRAPHS.sub(" ", content).encode("utf-8", "surrogatepass")
     windows = (text[at : at + _WINDOW_BYTES] for at in range(0, len(text) - _WINDOW_BYTES + 1, _STEP_BYTES))
     most = _MOST_TEXT * _WINDOW_BYTES
     return any(len(zlib.compress(each, 1)) > most and len(zlib.compress(each, 9)) > most for each in windows)
@@ -80,12 +84,13 @@ def _is_table(numbers: list[str]) -> bool:
 
 
 def _value(number: str) -> int:
-    digits = number.lstrip("\\").rstrip("uUlL")
+    digits = number.lstrip("\\").rstrip("uUlL").replace("'", "")
     if digits[:1] in "xX":
         return int(digits[1:], 16)
     if number.startswith("\\"):
         return int(digits, 8)
-    return int(digits[2:], 16) if digits[:2] in ("0x", "0X") else int(digits[:_MOST_DIGITS])
+    base = {"x": 16, "b": 2}.get(digits[1:2].lower())
+    return int(digits[:_MOST_DIGITS]) if base is None else int(digits[2:], base)
 
 
 def _constants(tree: ast.AST) -> Iterator[str]:

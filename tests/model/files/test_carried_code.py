@@ -37,9 +37,11 @@ WORDS = [int.from_bytes(b"\x48\x89\xe5\0" + CODE[at:at + 1] + b"\0\0\0", "little
 @pytest.mark.parametrize("text", [
     ", ".join(map(str, WORDS)),
     ",\n".join(f"{word:#x}ull" for word in WORDS),
+    ", ".join(f"0b{word % 2 ** 16:016b}" for word in (each >> 32 for each in WORDS)),
+    ", ".join(f"{word:,}".replace(",", "'") for word in WORDS),
     "".join(f"    .quad {word:#x}\n" for word in WORDS),
     "".join(f'"\\x{(word >> 32) % 256:02x}\\0"\n' for word in WORDS),
-], ids=["decimal", "hex", "assembler", "escapes"])
+], ids=["decimal", "hex", "binary", "grouped", "assembler", "escapes"])
 def test_a_long_table_of_c_or_of_an_assembler_is_seen_though_it_shrinks_like_text(text):
     assert source_carries_code(f"CPP = r'''{text}'''")
     assert source_carries_code(f"CPP = '/* */'\nTABLE = {WORDS}"), "and one of Python's"
@@ -74,3 +76,10 @@ def test_a_list_of_tuples_and_a_drawing_of_numbers_are_none(text):
 
 def test_a_table_of_a_hundred_numbers_is_none():
     assert not source_carries_code(f"TABLE = {[random.Random(2).random() for _ in range(100)]!r}\nSIZES = {list(range(500))!r}")
+
+
+def test_chinese_prose_is_text_and_bytes_in_its_letters_are_not():
+    letters = [chr(0x4E00 + each) for each in random.Random(5).choices(range(3000), k=2000)]
+    prose = "".join(letter + "，" * (at % 20 == 19) for at, letter in enumerate(letters))
+    assert not text_carries_code(f"// {prose}") and not source_carries_code(f"TEXT = {prose!r}")
+    assert text_carries_code(f"// {''.join(letters)}")
