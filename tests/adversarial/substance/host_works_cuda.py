@@ -2,7 +2,7 @@
 
 Mechanism: copies are nobody's kernels, and the one that is left is its own, so that all of the GPU's time is. Here a call in
   which the GPU waits for the host for longer than its kernels run is nobody's.
-Expected: ok/ or unsure/noisy
+Expected: ok/ or unsure/noisy or rejected/clocks_disagree
 Fools: substance
 Device: cuda
 Kind: library or mixed or unknown
