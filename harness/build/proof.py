@@ -10,13 +10,16 @@ from pathlib import Path
 from harness.build.taken_in import TakenIn
 from harness.model.files.carried_code import text_carries_code
 
+_HEAD_BYTES = 4096  # in which every object, library and archive has a zero
+
 
 def why_unproven(taken: TakenIn, read: Collection[str], own: Iterable[str], flags: str, unsettled: Path | None) -> str:
     """Why nobody knows that; empty where it is so.
 
     `taken` is what assembler and linker took in, `read` what compilers read, and `own` what of that came with no toolchain: the
     candidate's headers, and what PyTorch wrote of its call. Those and the `flags` are looked at for machine code, whatever text
-    the candidate's own file had. What lies below `unsettled` its process may write again before anybody looks.
+    the candidate's own file had. What lies below `unsettled` its process may write again before anybody looks. A library among
+    what compilers read was embedded, whoever installed it.
     """
     if taken.silent:
         return f"of its build {taken.silent[0]} did not tell what it took in (GCC's do, with binutils from 2.35 on)"
@@ -25,6 +28,9 @@ def why_unproven(taken: TakenIn, read: Collection[str], own: Iterable[str], flag
     rewritten = sorted(below(unsettled, {*read, *taken.files})) if unsettled is not None else []
     if rewritten:
         return f"it was compiled from what the candidate wrote while it was imported: {_short(rewritten[0])}"
+    embedded = [path for path in sorted(read) if _is_binary(path)]
+    if embedded:
+        return f"it has what a compiler read of a file that is no text: {_short(embedded[0])}"
     carrying = [path for path in sorted(own) if _carries_code(path)] or ["a flag"] * text_carries_code(flags)
     return f"its sources may carry machine code as bytes or as numbers: {_short(carrying[0])}" if carrying else ""
 
@@ -43,6 +49,14 @@ def below(folder: Path, paths: Iterable[str]) -> set[str]:
         return above != place and leads_through(above)
 
     return {path for path in paths if leads_through(os.path.dirname(path)) or leads_through(path)}
+
+
+def _is_binary(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"\0" in file.read(_HEAD_BYTES)
+    except OSError:
+        return False  # that of the candidate's own counts as code
 
 
 def _carries_code(path: str) -> bool:

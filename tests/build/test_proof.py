@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 
 import pytest
 
@@ -61,4 +63,8 @@ def test_what_the_candidate_may_write_again_is_named(own, path):
 @pytest.mark.parametrize("content", [b"int twice;\0", "int twice;".encode("utf-16")], ids=["compiled before", "two bytes a letter"])
 def test_what_is_no_text_is_looked_at_as_code(own, content):
     (own / "own.h").write_bytes(content)
-    assert why_unproven(TAKEN, [str(own / "own.h")], [str(own / "own.h")], "", None).endswith("numbers: own.h")
+    assert why_unproven(TAKEN, [], [str(own / "own.h")], "", None).endswith("numbers: own.h")
+
+
+def test_a_library_that_a_compiler_read_was_embedded_whoever_installed_it(own):
+    assert why_unproven(TAKEN, [sys.executable], [], "", None).endswith(f"no text: {os.path.basename(sys.executable)}")

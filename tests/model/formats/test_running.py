@@ -86,6 +86,7 @@ def test_cpp_solutions_are_built_and_their_compilers_errors_have_their_own_lines
     assert command(traced.folder / "definition.json").returncode == 0
     rows = command.rows()
     assert rows["loops"]["status"] in RIGHT and rows["bound_here"]["status"] in RIGHT, rows
+    assert not [row for row in rows.values() if "whose its extension" in row["warnings"]], "it was compiled from its files"
     assert rows["broken"]["status"] == "build_failed"
     assert "rows.h:4" in rows["broken"]["reason"] and "zero" in rows["broken"]["reason"]
 
