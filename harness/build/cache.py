@@ -31,7 +31,7 @@ from harness.model.verdict import Status
 from harness.sandbox.leftovers import remove_tree
 from harness.sandbox.locks import Lock
 
-BUILD_VERSION = 12
+BUILD_VERSION = 13
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 # A build may also take in what was compiled before.
 _SOURCES = source_suffixes.SOURCES | {".ptx", ".cubin"}

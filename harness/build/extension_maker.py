@@ -257,9 +257,9 @@ class ExtensionMaker:
         else:
             # Of sources that are no C++ or CUDA, assembler's say, ninja is not told, and of headers nobody but it.
             sources, told = source_files(arguments), dependencies.files_of_ninja(place)
-            read = told | {str(path) for path in (*sources, *headers_beside(sources))}
-            taken = self._tools.taken_in(place, map(str, sources)) if told else NOTHING_TOLD
-            self._note_files(read | taken.files)
+            read = told.union(map(str, sources))
+            taken = self._tools.taken_in(place, [*map(str, sources)]) if told else NOTHING_TOLD
+            self._note_files({*read, *taken.files, *(map(str, headers_beside(sources)) if not told else ())})
             # What PyTorch wrote of the call lies in the build's own folder, as the headers that stand in for its own do.
             own = dependencies.local(read, Path(f"{place}-headers"), self.nvcc)
             unproven = why_unproven(taken, read, own, _all_flags(arguments), self.unsettled)

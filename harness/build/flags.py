@@ -37,11 +37,11 @@ _HANDS_ON = re.compile(
     r"|--?(?:compiler|cudafe|fatbin|linker|nvlink|ptxas)-options="
 )
 _KNOWN = re.compile(
-    r"-(?:[DUILO]|g|m(?!llvm|ri)|l(?!ib$|ink$)|W(?![apl]$)|isystem|iquote).*"
+    r"-(?:[DUILO]|g|m(?!llvm|ri)|l(?!ib$|ink$|dir|ibdevice)|W(?![apl]$)|isystem|iquote).*"
     # Without those that load code into the compiler, or read or write a file of any name: and single dashes begin long options
     # of nvcc's and of the linker's too.
     r"|-f(?!plugin|pass-plugin|use-ld|dump|modules?\b|module-|offload|opt-info|profile|auto-profile|save-optimization|callgraph|"
-    r"branch-prob|deps|input-charset|exec-charset|device-time|atbin|ormat|ilter)[A-Za-z][\w+-]*"
+    r"branch-prob|deps|directives|pch|preprocessed|input-charset|exec-charset|device-time|atbin|ormat|ilter)[A-Za-z][\w+-]*"
     r"|-f(?:abi-version|align-\w+|cf-protection|constexpr-[\w-]+|(?:debug|file|macro)-prefix-map|diagnostics-color|"
     r"excess-precision|fp-contract|inline-limit|lto|mad|max-errors|openmp|simd-cost-model|stack-reuse|template-[\w-]+|tls-model|"
     r"tz|vect-cost-model|visibility)=.*"
@@ -58,6 +58,8 @@ _KNOWN = re.compile(
     r"|--?(?:no-)?(?:as-needed|gc-sections|whole-archive)|--?(?:start|end)-group|--?(?:disable|enable)-new-dtags"
     r"|--?(?:exclude-libs|rpath|rpath-link|soname|version-script)(?:=.*)?|-Bsymbolic(?:-functions)?"
 )
+# What a source is said to be after -x, that is none of C++ or CUDA.
+_OTHER_LANGUAGES = ("-cpp-output", "assembler", "assembler-with-cpp")
 # Compilers take these for the beginning of where their tools lie, wherever they are not handed on.
 _TO_LINKER_ALONE = re.compile(r"-B(?:dynamic|static)")
 
@@ -138,6 +140,6 @@ def _is_known_word(word: str) -> bool:
     parts = [part for each in word.removeprefix(before).split(",") for part in each.split()]
     return all(
         bool(_KNOWN.fullmatch(part) or (before == "-Wl," and _TO_LINKER_ALONE.fullmatch(part)))
-        if part.startswith("-") else not part.startswith("@")
+        if part.startswith("-") else not (part.startswith("@") or part.endswith(_OTHER_LANGUAGES))
         for part in parts
     )

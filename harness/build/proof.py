@@ -10,6 +10,8 @@ from pathlib import Path
 from harness.build.taken_in import TakenIn
 from harness.model.files.carried_code import text_carries_code
 
+# A zero, and how a source that is said to be preprocessed asks for a header that was compiled before.
+_NO_SOURCES = (b"\0", b"pch_preprocess")
 _HEAD_BYTES = 4096  # in which every object, library and archive has a zero
 
 
@@ -22,7 +24,7 @@ def why_unproven(taken: TakenIn, read: Collection[str], own: Iterable[str], flag
     what compilers read was embedded, whoever installed it.
     """
     if taken.silent:
-        return f"of its build {taken.silent[0]} did not tell what it took in (GCC's do, with binutils from 2.35 on)"
+        return f"{taken.silent[0]} did not tell all that its build took in (GCC's tools do, with binutils from 2.35 on)"
     if taken.foreign:
         return f"it has machine code that was not compiled from its sources: {taken.foreign[0][-200:]}"
     rewritten = sorted(below(unsettled, {*read, *taken.files})) if unsettled is not None else []
@@ -65,7 +67,7 @@ def _carries_code(path: str) -> bool:
         text = Path(path).read_bytes() if os.path.isfile(path) else b"\0"
     except OSError:
         return True
-    return b"\0" in text or text_carries_code(text.decode("utf-8", errors="replace"))
+    return any(mark in text for mark in _NO_SOURCES) or text_carries_code(text.decode("utf-8", errors="replace"))
 
 
 def _short(path: str) -> str:

@@ -15,7 +15,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ exec "$@"
 # Of commands in a pipe GCC starts the first alone so. PyTorch asks for a list of what was read without the system's headers,
 # which a directory, a pragma or a line's mark makes any header one of.
 _COMPILER = """#!/bin/sh
+rule=; before=
 for each do
   shift
   case $each in
@@ -44,11 +45,20 @@ for each do
   -MMD) set -- "$@" -MD ;;
   *) set -- "$@" "$each" ;;
   esac
+  [ "$before" = -MF ] && rule=$each
+  before=$each
 done
-exec {compiler} -wrapper {script} -include {first} "$@" -fno-lto
+{compiler} -wrapper {script} -include {first} "$@" -fno-lto
+code=$?
+[ -z "$rule" ] || cp "$rule" {folder}/$$.cc.d
+exit $code
 """
 # No header that was compiled before, and is on no list, is taken after a declaration.
 _FIRST = "#ifndef __ASSEMBLER__\nstruct no_header_was_compiled_before;\n#endif\n"
+# Names that a rule of make's has as they are: a reader takes others for the end of one, or for several.
+_PLAIN_NAMES = re.compile(r"(?:[\w/.+,=@%~()\[\]{}$-]|\\? )*")
+# What GCC and nvcc call a file that is gone with them.
+_TEMPORARY = re.compile(r"cc\w{6}\.\w+|tmpxft_[\w.-]+")
 # What compilers bring to link besides what they link into every library, CUDA's runtime among it.
 _RUNTIME = re.compile(
     r"[SMg]?crt\w*\.o|lib(?:gcc|gcc_eh|gcov|\w+_nonshared|stdc\+\+(?:_nonshared|fs|exp)?|pthread|dl|rt|atomic|gomp|"
@@ -109,7 +119,7 @@ class ToolWatch:
         told = {}
         for name, compiler in compilers.items():
             place = self._folder / name / os.path.basename(os.path.realpath(compiler))  # PyTorch goes by its name
-            named = {"compiler": compiler, "script": self._script, "first": self._first}
+            named = {"compiler": compiler, "script": self._script, "first": self._first, "folder": str(self._folder)}
             text = _COMPILER.format(**{each: shlex.quote(path) for each, path in named.items()})
             for rule in self._rules("as"):
                 rule.unlink()
@@ -122,7 +132,7 @@ class ToolWatch:
     def watching(self) -> Iterator[None]:
         """While what is compiled is to be told of."""
         before = {name: os.environ.get(name) for name in self._environment}
-        for name in _TOOLS:
+        for name in ("cc", *_TOOLS):
             for rule in self._rules(name):
                 rule.unlink()
         os.environ.update(self._environment)
@@ -138,25 +148,26 @@ class ToolWatch:
     def _rules(self, name: str) -> list[Path]:
         return list(self._folder.glob(f"*.{name}.d"))
 
-    def taken_in(self, place: Path, sources: Iterable[str]) -> TakenIn:
+    def taken_in(self, place: Path, sources: Collection[str]) -> TakenIn:
         """What the last build took in, of `sources`, in `place`."""
         # Of each object, and of nothing that is not linked as one, a source among the linker's flags say.
         is_of_each = 0 < len(list(place.glob("*.o"))) == len(self._rules("as"))
-        silent = tuple(name for name, told in zip(_TOOLS, (is_of_each, self._rules("ld"))) if not told)
-        assembled, linked = (self._told(name, place) for name in _TOOLS)
-        assembled -= {os.path.realpath(path) for path in sources}
+        plain = {name: all(map(_has_plain_names, self._rules(name))) for name in ("cc", "as")}
+        told = {"g++": plain["cc"], "as": plain["as"] and is_of_each, "ld": bool(self._rules("ld"))}
+        silent = tuple(name for name, has_told in told.items() if not has_told)
+        assembled, linked = self._told("as", place, sources), self._told("ld", place)
         foreign = assembled | {path for path in linked if not self._is_no_code(path)}
         files = {path for path in assembled | linked if not path.startswith(self._installed)}
         small_files = frozenset(path for path in files if os.path.isfile(path) and os.path.getsize(path) <= LARGEST_BYTES)
         return TakenIn(small_files, tuple(sorted(foreign)), silent)
 
-    def _told(self, name: str, place: Path) -> set[str]:
-        """The paths that tools of that name told of, but for those below `place`, and what is gone with the tool."""
+    def _told(self, name: str, place: Path, sources: Collection[str] = ()) -> set[str]:
+        """The paths that tools of that name told of, but for `sources`, those below `place`, and what is gone with the tool."""
         told: set[str] = set()
         for rule in self._rules(name):
             text = rule.read_text(errors="surrogateescape")
             told |= {each.replace("$$", "$") for each in files_of_rule(text)} if name == "as" else _linked(text)
-        real_paths = {os.path.realpath(place / path) for path in told if not _is_gone(place, path)}
+        real_paths = {os.path.realpath(place / path) for path in told.difference(sources) if not _is_gone(place, path)}
         own = f"{os.path.realpath(place)}{os.sep}"
         return {path for path in real_paths if not path.startswith(own)}
 
@@ -169,7 +180,7 @@ class ToolWatch:
             return False
         if head.startswith(_ELF) and head[16:18] == _SHARED_OBJECT.to_bytes(2, "little"):
             return True
-        if _LIST_OF_NAMES.fullmatch(head) or path in self._in_every_library:
+        if (len(head) < _MOST_SCRIPT_BYTES and _LIST_OF_NAMES.fullmatch(head)) or path in self._in_every_library:
             return True
         is_text = not head.startswith((_ELF, *_ARCHIVES)) and b"\0" not in head  # an installed library's own script
         return path.startswith(self._installed) and (is_text or bool(_RUNTIME.fullmatch(os.path.basename(path))))
@@ -181,19 +192,25 @@ def _linked(rule: str) -> set[str]:
     return {line.removesuffix(" \\").removeprefix("  ") for line in lines}
 
 
+def _has_plain_names(rule: Path) -> bool:
+    text = rule.read_text(errors="surrogateescape").replace("\\\n", " ").rstrip("\n")
+    return bool(_PLAIN_NAMES.fullmatch(text.partition(":")[2]))
+
+
 def _is_gone(place: Path, path: str) -> bool:
     """Whether it is a tool's own that is gone with it: a temporary, or a name without a folder, as compilers give sources.
     Another name that leads nowhere is no such thing: it may lead somewhere for the tool, through /proc say.
     """
-    is_passing = os.sep not in path or path.startswith(f"{tempfile.gettempdir()}{os.sep}")
+    is_temporary = path.startswith(f"{tempfile.gettempdir()}{os.sep}") and _TEMPORARY.fullmatch(os.path.basename(path))
+    is_passing = os.sep not in path or bool(is_temporary)
     return is_passing and not os.path.isfile(place / path)
 
 
 def _host_of_nvcc() -> dict[str, str]:
-    """The compiler that nvcc starts, by the variable that names it: PyTorch hands on $CC, and nvcc heeds its own."""
+    """The compiler that nvcc starts, by the variable that names it or its folder: PyTorch hands on $CC, and nvcc heeds its own."""
     for name in ("CC", "NVCC_CCBIN"):
         if named := os.environ.get(name):
-            found = shutil.which(named)
+            found = shutil.which(os.path.join(named, "gcc") if os.path.isdir(named) else named)
             return {name: found} if found is not None else {}
     found = shutil.which("gcc")
     return {"NVCC_CCBIN": found} if found is not None else {}

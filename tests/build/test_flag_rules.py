@@ -34,7 +34,8 @@ def test_what_kernels_are_usually_built_with_starts_nothing():
     "--archiver-binary=x", "-O3\nrule",
     "-Wl,-format=binary", "-Wl,-mri-script=x", "-Xfatbin=--options-file=x", "-Xfatbin --image3=x", "-lib", "-fatbin", "-Wa,-I/x", "-Wa",
     "-Bstatic", "[[:space:]]", "-finput-charset=UTF-16", "-fdeps-file=x", "-fmodules-ts", "-fprofile-use=x", "-fdiagnostics-add-output=x",
-    "-fdevice-time-trace=x", "-Xptxas=--options-file=x",
+    "-fdevice-time-trace=x", "-Xptxas=--options-file=x", "-fpreprocessed",
+    "-fpch-preprocess", "-x c++-cpp-output", "-x assembler", "-ldir=x",
 ])
 def test_what_may_start_a_program_is_named(flag):
     assert flags(flag) == [flag]

@@ -55,7 +55,8 @@ def built(tmp_path, monkeypatch):
             compiler = os.environ.get("CXX") or "g++"
             of_compiler = [word for word in words if word[:2] in ("-f", "-g", "-W", "-p")]
             of_compiler += [part for word in words if word.startswith("-include=") for part in word.split("=")]
-            subprocess.run([compiler, "-fPIC", *of_compiler, "-c", "main.cpp", "-o", "main.o"], cwd=place, check=True)
+            compiling = [compiler, "-fPIC", "-MMD", "-MF", "main.d", *of_compiler, "-c", "main.cpp", "-o", "main.o"]
+            subprocess.run(compiling, cwd=place, check=True)
             subprocess.run([compiler, "-shared", "-o", "made.so", "main.o", *words], cwd=place, check=True)
         taken = watch.taken_in(place, ["main.cpp"])
         assert taken.silent == silent
@@ -86,6 +87,17 @@ def test_a_name_is_told_whatever_is_in_it(built, tmp_path, name):
     assert built(f'asm(".incbin \\"OWN/{name}\\"");')[1] == [name]
     shutil.copy(tmp_path / "own" / "beside.o", tmp_path / "own" / f"{name}.o")
     assert built(CALLS_IT, f"OWN/{name}.o") == ({f"{name}.o"}, [f"{name}.o"])
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a;b", "a:b", "a^b", "a\x0bb"], ids=["tab", "semicolon", "colon", "caret", "page"])
+def test_a_header_whose_name_a_rule_cannot_tell_proves_nothing(built, tmp_path, name):
+    (tmp_path / "own" / name).write_text("static const int given = 1;\n")
+    built(f'#include "OWN/{name}"\n' + HONEST, silent=("g++",))
+
+
+def test_neither_does_a_file_that_is_copied_in_whose_name_has_two_lines(built, tmp_path):
+    shutil.copy(tmp_path / "own" / "code.bin", tmp_path / "own" / "a\nb")
+    built('asm(".incbin \\"OWN/a\\\\nb\\"");' + HONEST, silent=("as",))
 
 
 def test_a_name_that_leads_somewhere_for_the_tool_alone_is_foreign_too(built):
@@ -209,6 +221,9 @@ def test_nvccs_host_compiler_is_watched_too_and_the_environment_is_as_before(tmp
         subprocess.run([os.environ["NVCC_CCBIN"], "-c", "host.c"], cwd=tmp_path, check=True)
     assert dict(os.environ) == before
     assert watch.taken_in(tmp_path, []).silent == ("ld",)
+    monkeypatch.setenv("NVCC_CCBIN", os.path.dirname(shutil.which("gcc")))
+    with taken_in.ToolWatch(tmp_path / "there", tmp_path / "own", "/usr/local/cuda/bin/nvcc").watching():
+        assert os.path.isfile(os.environ["NVCC_CCBIN"])
     monkeypatch.setenv("CC", "gcc")
     with taken_in.ToolWatch(tmp_path / "more", tmp_path / "own", "/usr/local/cuda/bin/nvcc").watching():
-        assert os.path.isabs(os.environ["CC"]) and "NVCC_CCBIN" not in os.environ
+        assert os.path.isabs(os.environ["CC"]) and os.path.isdir(os.environ["NVCC_CCBIN"])
