@@ -15,11 +15,10 @@ from pathlib import Path
 
 from harness.attribution.kernel_names import cute_stem, tilelang_stem
 from harness.model.errors import InputError
+from harness.model.files.carried_code import C_COMMENT
 from harness.model.files.python_source import SourceFault, parsed
 from harness.model.files.text_files import decoded
 
-# A comment that nobody closes goes on to the end; a search for its end from each place would take for ever.
-_C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _C_TOKEN = re.compile(r"[A-Za-z_]\w*|\S")
 # Attributes that may stand between __global__ and the name, with an argument list of their own.
 _ATTRIBUTES = frozenset({
@@ -84,7 +83,7 @@ def source_text(path: Path) -> str:
 
 def kernels_in(cuda: str) -> set[str]:
     """The names of the `__global__` functions that CUDA source `cuda` defines; a declaration defines nothing."""
-    tokens = _C_TOKEN.findall(_C_COMMENT.sub(" ", cuda))
+    tokens = _C_TOKEN.findall(C_COMMENT.sub(" ", cuda))
     closing = _closing_of(tokens)
     return {
         name for position, token in enumerate(tokens) if token == "__global__"

@@ -12,6 +12,8 @@ import re
 import zlib
 from collections.abc import Iterator
 
+# A comment that nobody closes goes on to the end; a search for its end from each place would take for ever.
+C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 # Of code and prose a window of so many bytes shrinks to 0.60 of itself at most (the constants of PyTorch's, Triton's and
 # KernelBench's own files and of this repository's candidates, 1,200 of them), of base64 to 0.72 at least.
 _WINDOW_BYTES, _STEP_BYTES, _MOST_TEXT = 2048, 512, 0.65
@@ -59,7 +61,7 @@ def _is_like_no_text(content: str) -> bool:
 def _has_long_table(text: str) -> bool:
     """Whether 512 whole numbers follow one another, in an array of C's say: machine code shrinks like text too."""
     in_a_row: list[str] = []
-    end = 0
+    text, end = C_COMMENT.sub(" ", text), 0
     for number in _NUMBER.finditer(text):
         if not _BETWEEN.fullmatch(text, end, number.start()):
             if _is_table(in_a_row):

@@ -39,9 +39,11 @@ WORDS = [int.from_bytes(b"\x48\x89\xe5\0" + CODE[at:at + 1] + b"\0\0\0", "little
     ",\n".join(f"{word:#x}ull" for word in WORDS),
     ", ".join(f"0b{word % 2 ** 16:016b}" for word in (each >> 32 for each in WORDS)),
     ", ".join(f"{word:,}".replace(",", "'") for word in WORDS),
+    "/**/,".join(map(str, WORDS)),
+    ", // one\n".join(map(str, WORDS)),
     "".join(f"    .quad {word:#x}\n" for word in WORDS),
     "".join(f'"\\x{(word >> 32) % 256:02x}\\0"\n' for word in WORDS),
-], ids=["decimal", "hex", "binary", "grouped", "assembler", "escapes"])
+], ids=["decimal", "hex", "binary", "grouped", "with comments", "with ends of lines", "assembler", "escapes"])
 def test_a_long_table_of_c_or_of_an_assembler_is_seen_though_it_shrinks_like_text(text):
     assert source_carries_code(f"CPP = r'''{text}'''")
     assert source_carries_code(f"CPP = '/* */'\nTABLE = {WORDS}"), "and one of Python's"
