@@ -148,4 +148,3 @@ def _strings(tree: ast.Module) -> Iterator[str]:
             yield "".join(part.value if isinstance(part, ast.Constant) else "\0" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle:
             yield node.value
-

@@ -25,7 +25,6 @@ from harness.build.flags import LARGEST_BYTES, TOOLKITS
 from harness.build.installed_folders import installed_places
 from harness.build.toolchain import cuda_home, find_host_compiler
 
-_TOOLS = ("as", "ld")
 # The last of two such options counts, and a candidate's come before. A linker that a flag names may know no such option.
 _SCRIPT = """#!/bin/sh
 case ${{1##*/}} in
@@ -50,7 +49,7 @@ for each do
 done
 {compiler} -wrapper {script} -include {first} "$@" -fno-lto
 code=$?
-[ -z "$rule" ] || cp "$rule" {folder}/$$.cc.d
+[ ! -f "$rule" ] || cp "$rule" {folder}/$$.cc.d
 exit $code
 """
 # No header that was compiled before, and is on no list, is taken after a declaration.
@@ -121,8 +120,7 @@ class ToolWatch:
             place = self._folder / name / os.path.basename(os.path.realpath(compiler))  # PyTorch goes by its name
             named = {"compiler": compiler, "script": self._script, "first": self._first, "folder": str(self._folder)}
             text = _COMPILER.format(**{each: shlex.quote(path) for each, path in named.items()})
-            for rule in self._rules("as"):
-                rule.unlink()
+            self._forget()
             _ran([_program(place, text), *flags, "-x", "assembler", os.devnull, "-o", str(self._folder / "nothing")])
             if self._rules("as") and (self._rules("ld") or "-c" in flags):
                 told[name] = str(place)
@@ -132,9 +130,7 @@ class ToolWatch:
     def watching(self) -> Iterator[None]:
         """While what is compiled is to be told of."""
         before = {name: os.environ.get(name) for name in self._environment}
-        for name in ("cc", *_TOOLS):
-            for rule in self._rules(name):
-                rule.unlink()
+        self._forget()
         os.environ.update(self._environment)
         try:
             yield
@@ -147,6 +143,11 @@ class ToolWatch:
 
     def _rules(self, name: str) -> list[Path]:
         return list(self._folder.glob(f"*.{name}.d"))
+
+    def _forget(self) -> None:
+        """What was told so far."""
+        for rule in self._folder.glob("*.d"):
+            rule.unlink()
 
     def taken_in(self, place: Path, sources: Collection[str]) -> TakenIn:
         """What the last build took in, of `sources`, in `place`."""

@@ -92,12 +92,19 @@ def test_a_name_is_told_whatever_is_in_it(built, tmp_path, name):
 @pytest.mark.parametrize("name", ["a\tb", "a;b", "a:b", "a^b", "a\x0bb"], ids=["tab", "semicolon", "colon", "caret", "page"])
 def test_a_header_whose_name_a_rule_cannot_tell_proves_nothing(built, tmp_path, name):
     (tmp_path / "own" / name).write_text("static const int given = 1;\n")
-    built(f'#include "OWN/{name}"\n' + HONEST, silent=("g++",))
+    assert built(f'#include "OWN/{name}"\n' + HONEST, silent=("g++",)) == (set(), [])
 
 
 def test_neither_does_a_file_that_is_copied_in_whose_name_has_two_lines(built, tmp_path):
     shutil.copy(tmp_path / "own" / "code.bin", tmp_path / "own" / "a\nb")
-    built('asm(".incbin \\"OWN/a\\\\nb\\"");' + HONEST, silent=("as",))
+    assert built('asm(".incbin \\"OWN/a\\\\nb\\"");' + HONEST, silent=("as",)) == (set(), ["a"])
+
+
+def test_a_compiler_that_fails_says_nothing_of_the_watch(built, capfd):
+    with pytest.raises(subprocess.CalledProcessError):
+        built("int work() { return missing; }")
+    said = capfd.readouterr().err
+    assert "missing" in said and "cp:" not in said
 
 
 def test_a_name_that_leads_somewhere_for_the_tool_alone_is_foreign_too(built):
