@@ -89,7 +89,7 @@ class DeviceRun:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.context = context = JudgingContext(
             self._backend, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
-            self._wanted_extras, self._prestart.wait_until_open,
+            self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
         )
         return EntryJudge(context, self._control, self._examiner)
 
@@ -238,6 +238,14 @@ class DeviceRun:
         if left_bytes:
             self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
+
+    def _open_after_that(self) -> None:
+        """Have the worker of the turn after the next open the device as one goes, which takes the driver a tenth of a second
+        anyway. Opening it at the next turn's beginning would keep that one's first calls waiting.
+        """
+        with suppress(Exception):  # what goes wrong is said when its turn comes
+            if self._backend.has_room_for_waiting():
+                self._prestart.start(self._likely_after_that(), self._build_pool, open_device=True, for_later=True)
 
     def _likely_after_that(self) -> Entry | None:
         """What may come after the one that follows: it imports already."""

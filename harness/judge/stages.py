@@ -49,6 +49,7 @@ class JudgingContext:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait their turn.
+    `open_next` is called as a worker goes, and may make one busy again.
     """
 
     backend: Backend
@@ -58,6 +59,7 @@ class JudgingContext:
     model_seed: int
     wanted_extras: Collection[str] = ()
     wait_for_others: Callable[[], Collection[int]] = tuple
+    open_next: Callable[[], None] = lambda: None
 
     def session(self, start: Start) -> Session:
         """A session with the worker that `start` starts."""
