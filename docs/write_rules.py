@@ -124,6 +124,7 @@ _OF_DEVICES = {
     "in_worker_us": "in_worker_below_us",
     "clock_share": "wall_share",
     "clock_us": "wall_us",
+    "streams_us": "streams_us",
     "unvouched_share": "unvouched_share",
     "unvouched_us": "unvouched_us",
     "certain": "certain_times",

@@ -62,6 +62,11 @@ class Recording:
     calls: Sequence[Call] = ()
     fault: str | None = None
 
+    @property
+    def other_streams(self) -> int:
+        """How many streams had a part beside the one that the harness's own steps are on."""
+        return max(0, len({each.stream for each in self.ran}) - 1)
+
 
 @dataclass(frozen=True)
 class Window:

@@ -58,7 +58,8 @@ def check_times(timing: Timing, limits: DeviceLimits, floor_us: float | None, co
 
 def _check_wall_clock(timing: Timing, limits: DeviceLimits, unexplained_us: float, control: Control) -> None:
     less_us = control.less_us(timing, limits)
-    allowed_us = max(limits.wall_share * timing.time_us, limits.wall_us, control.steps_share_us)
+    least_us = limits.wall_us + (limits.streams_us if timing.has_several_streams else 0.0)
+    allowed_us = max(limits.wall_share * timing.time_us, least_us, control.steps_share_us)
     if -less_us <= unexplained_us <= allowed_us:
         return
     if unexplained_us < 0:

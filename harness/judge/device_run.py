@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -220,7 +220,7 @@ class DeviceRun:
         starter = self._prestart.take(entry) or starter
         try:
             self._prestart.start(following, self._build_pool, open_device=self._backend.has_room_for_waiting())
-            self._prestart.start(self._likely_after_that(), self._build_pool)
+            self._prestart.start(next(self._likely_after_that(), None), self._build_pool)
             judgement = self._judge.judge(
                 prepared, [starter.start] * self._settings.workers, lambda text: self._progress.status(entry.name, text)
             )
@@ -245,11 +245,13 @@ class DeviceRun:
         """
         with suppress(Exception):  # what goes wrong is said when its turn comes
             if self._backend.has_room_for_waiting():
-                self._prestart.start(self._likely_after_that(), self._build_pool, open_device=True, for_later=True)
+                likely = self._likely_after_that()
+                self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
+                self._prestart.start(next(likely, None), self._build_pool)
 
-    def _likely_after_that(self) -> Entry | None:
+    def _likely_after_that(self) -> Iterator[Entry]:
         """What may come after the one that follows: it imports already."""
-        return next((each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each)), None)
+        return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
 
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)

@@ -245,6 +245,11 @@ class Timing:
         return [(time_us, less) for time_us, less in zip(self.candidate_us, less_us) if less is not None]
 
     @property
+    def has_several_streams(self) -> bool:
+        """Whether a recorded call had a part on two streams or more beside the current one."""
+        return any(made.recording is not None and made.recording.other_streams > 1 for made in self.recorded)
+
+    @property
     def flush_overhead_us(self) -> float | None:
         """The like mean of what passed on a CPU before a launch's window was opened: inputs copied, the cache flushed."""
         return trimmed_mean(self.flush_us, OVERHEAD_TRIM) if self.flush_us else None

@@ -36,6 +36,13 @@ def test_a_window_holds_what_ran_between_its_markers():
     assert (names(one.spans), names(two.spans), one.open_us, one.late) == (["tile"], ["tile"], 10.0, ())
 
 
+def test_the_streams_beside_that_of_the_harnesss_steps_are_counted():
+    whole = recorded(*LAUNCHED)
+    assert (Recording().other_streams, whole.other_streams) == (0, 0)
+    elsewhere = [each._replace(stream=number % 3) for number, each in enumerate(whole.ran)]
+    assert Recording(elsewhere).other_streams == 2
+
+
 def test_what_is_called_as_a_step_of_the_harness_is_the_candidates_within_a_window():
     (window,) = windows(recorded(*LAUNCHED[:-1], "write_over", "add_up", "k1"), MARKERS, 1)
     assert names(window.spans) == ["tile", "write_over", "add_up"]

@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 from audited_timings import CONTROL, timing_of, verdict_on
 
+from harness.attribution.recording import Ran, Recording
 from harness.audit.clock_audit import check_times
+from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.model.verdict import ReasonCode, Status
+from harness.protocol.recorder import KERNEL
 from harness.timing.control import LESS_SHARE, Control, reconcile
 from harness.timing.stats import Interval
 from harness.timing.three_clocks import ThreeClocks
@@ -35,6 +38,19 @@ def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
     assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
     assert "1.0 µs" in verdict.reason
     assert "2660" in verdict.reason
+
+
+@pytest.mark.parametrize(("streams", "overhead_us", "stands"), [
+    ((7, 13), 64.0, True), ((7, 13), 66.0, False), ((7, 13, 14), 84.0, True), ((7, 13, 14), 86.0, False),
+])
+def test_around_a_call_with_several_streams_of_its_own_the_harnesss_steps_may_take_longer(streams, overhead_us, stands):
+    timing = timing_of(overhead_us=overhead_us)
+    ran = [Ran(KERNEL, number, 0, 1, "kernel", stream) for number, stream in enumerate(streams)]
+    timing.recorded = [Launches([], 1.0, True, [], recording=Recording(ran))]
+    if stands:
+        check_times(timing, CUDA, None, CONTROL)
+    else:
+        assert verdict_on(timing).reason_code is ReasonCode.NOISY
 
 
 @pytest.mark.parametrize(("speedup", "apart"), [
