@@ -62,11 +62,6 @@ class Recording:
     calls: Sequence[Call] = ()
     fault: str | None = None
 
-    @property
-    def other_streams(self) -> int:
-        """How many streams had a part beside the one that the harness's own steps are on."""
-        return max(0, len({each.stream for each in self.ran}) - 1)
-
 
 @dataclass(frozen=True)
 class Window:
@@ -74,6 +69,7 @@ class Window:
     the next launch and is none of the harness's steps, and what ran so from its turn to its opening. `copied_bytes` and
     `filled_bytes` were copied and filled behind it; it `has_copy_kernel` where PyTorch's kernel that copies ran there.
     `most_copy_us` is how long such kernels of the harness's may take, for all outputs: they are told by their name alone.
+    `other_streams` had a part in what ran meanwhile, beside that of the markers.
     """
 
     open_us: float
@@ -84,6 +80,7 @@ class Window:
     filled_bytes: int = 0
     has_copy_kernel: bool = False
     most_copy_us: float = _COPY_US
+    other_streams: int = 0
 
     @property
     def stretches_us(self) -> list[float]:
@@ -205,6 +202,7 @@ def _window(ran: Sequence[Ran], place: _Place, names: dict[str, str]) -> Window:
     most_copy_us = sum(_COPY_US + _COPY_TO_FILL * max(0.0, _time_us(each) - _FILL_US) for each in fills)
     if sum(map(_time_us, copy_kernels)) > most_copy_us:
         copy_kernels = []
+    streams = {each.stream for each in ran if each.end_ns > opened.end_ns and each.start_ns < closed.start_ns}
     inside = spans(opened.end_ns, closed.start_ns, lambda each: True)
     late = spans(
         closed.end_ns, end_ns,
@@ -218,7 +216,7 @@ def _window(ran: Sequence[Ran], place: _Place, names: dict[str, str]) -> Window:
     )
     return Window(
         (closed.start_ns - opened.end_ns) / 1e3, inside, late, early, sum(each.bytes for each in behind if each.kind == COPY),
-        sum(each.bytes for each in fills), bool(copy_kernels), most_copy_us,
+        sum(each.bytes for each in fills), bool(copy_kernels), most_copy_us, len(streams - {opened.stream, closed.stream}),
     )
 
 

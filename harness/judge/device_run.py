@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -89,7 +89,7 @@ class DeviceRun:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.context = context = JudgingContext(
             self._backend, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
-            self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
+            self._wanted_extras, self._prestart.wait_until_open,
         )
         return EntryJudge(context, self._control, self._examiner)
 
@@ -220,7 +220,7 @@ class DeviceRun:
         starter = self._prestart.take(entry) or starter
         try:
             self._prestart.start(following, self._build_pool, open_device=self._backend.has_room_for_waiting())
-            self._prestart.start(next(self._likely_after_that(), None), self._build_pool)
+            self._prestart.start(self._likely_after_that(), self._build_pool)
             judgement = self._judge.judge(
                 prepared, [starter.start] * self._settings.workers, lambda text: self._progress.status(entry.name, text)
             )
@@ -239,19 +239,9 @@ class DeviceRun:
             self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
 
-    def _open_after_that(self) -> None:
-        """Have the worker of the turn after the next open the device as one goes, which takes the driver a tenth of a second
-        anyway. Opening it at the next turn's beginning would keep that one's first calls waiting.
-        """
-        with suppress(Exception):  # what goes wrong is said when its turn comes
-            if self._backend.has_room_for_waiting():
-                likely = self._likely_after_that()
-                self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
-                self._prestart.start(next(likely, None), self._build_pool)
-
-    def _likely_after_that(self) -> Iterator[Entry]:
+    def _likely_after_that(self) -> Entry | None:
         """What may come after the one that follows: it imports already."""
-        return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
+        return next((each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each)), None)
 
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)

@@ -32,7 +32,6 @@ def evaluate(attempt: Attempt) -> None:
         for stage in STAGES:
             stage(attempt)
     finally:
-        attempt.context.open_next()
         attempt.session.stop()
     for stage in AFTERWARDS:
         stage(attempt)

@@ -169,6 +169,19 @@ def timed_windows(session: Session, made: Launches) -> list[Window]:
     return every[1:] or every
 
 
+def other_streams(session: Session, timing: Timing) -> int:
+    """How many streams beside the current one had a part in each timed call that was recorded among the rounds; 0 where that is
+    not proven, where something of it ran before its window, and where its queue was not gated: none waits there.
+    """
+    try:
+        every = [window for made in timing.recorded for window in timed_windows(session, made)]
+    except Unproven:
+        return 0
+    if timing.launch_hidden is not True or any(window.early for window in every):
+        return 0
+    return min((window.other_streams for window in every), default=0)
+
+
 def _read(
     session: Session, made: Launches, timing: Timing, output_specs: Sequence[TensorSpec],
     owners: Callable[[frozenset[str]], Owners],

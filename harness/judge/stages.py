@@ -17,7 +17,7 @@ from harness.audit import clock_audit
 from harness.device.backend import Backend
 from harness.judge import check, extras
 from harness.judge.judgement import Judgement, Prepared, Start, Tell
-from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
+from harness.judge.kernel_trace import other_streams, recorded_launches, timed_windows, trace
 from harness.judge.loader import Loader, blaming_the_state, moves_alike
 from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
@@ -49,7 +49,6 @@ class JudgingContext:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait their turn.
-    `open_next` is called as a worker goes, and may make one busy again.
     """
 
     backend: Backend
@@ -59,7 +58,6 @@ class JudgingContext:
     model_seed: int
     wanted_extras: Collection[str] = ()
     wait_for_others: Callable[[], Collection[int]] = tuple
-    open_next: Callable[[], None] = lambda: None
 
     def session(self, start: Start) -> Session:
         """A session with the worker that `start` starts."""
@@ -225,6 +223,9 @@ def _check_clock(attempt: Attempt) -> None:
     a call that takes a hundred times as long as the baseline's; what is certain does.
     """
     timing, limits = attempt.timing, attempt.limits
+    unexplained_us = attempt.control.unexplained_us(timing) if attempt.control is not None else None
+    if unexplained_us is not None and unexplained_us > limits.wall_us:
+        timing.other_streams = other_streams(attempt.session, timing)
     try:
         clock_audit.check_times(timing, limits, attempt.context.floor_us, attempt.control)
     except Failed as doubt:

@@ -19,18 +19,12 @@ class WorkerPrestart:
     def __init__(self, is_idle: bool) -> None:
         self._is_idle = is_idle
         self._started: list[tuple[Entry, WorkerLauncher]] = []
-        self._for_later: Entry | None = None
 
-    def start(
-        self, entry: Entry | None, build_pool: BuildPool, *, open_device: bool = False, for_later: bool = False
-    ) -> None:
+    def start(self, entry: Entry | None, build_pool: BuildPool, *, open_device: bool = False) -> None:
         """Start the worker of `entry`, if there is one, `build_pool` has built it and nothing is wrong with it.
 
-        With `open_device` it also opens the device, which `wait_until_open` waits for. With `for_later` its turn is the one
-        after the next that comes.
+        With `open_device` it also opens the device, which `wait_until_open` waits for.
         """
-        if for_later:
-            self._for_later = entry
         if entry is None or self._is_idle or not build_pool.is_ready(entry):
             return
         started = next((starter for waiting, starter in self._started if waiting is entry), None)
@@ -40,8 +34,8 @@ class WorkerPrestart:
         if isinstance(entry, Candidate) and build_pool.build_of(entry).verdict is not None:
             return
         starter = build_pool.prepared(entry)[1]
+        self._started.append((entry, starter))  # first: what interrupts the start finds it here
         starter.prestart(open_device=open_device)
-        self._started.append((entry, starter))
 
     def start_slow(self, entries: Iterable[Entry], build_pool: BuildPool) -> None:
         """Start those among `entries` that take seconds of imports, long before their turn."""
@@ -59,14 +53,10 @@ class WorkerPrestart:
 
     def take(self, entry: Entry) -> WorkerLauncher | None:
         """What was started for `entry`, now its caller's. One opened for no turn ends, and the oldest of many."""
-        later, self._for_later = self._for_later, None
         taken = next((starter for waiting, starter in self._started if waiting is entry), None)
         others = [each for each in self._started if each[1] is not taken]
         slow = [each for each in others if is_slow_to_start(each[0])]
-        quick = [
-            each for each in others
-            if not is_slow_to_start(each[0]) and (each[0] is later or not each[1].is_opening)
-        ]
+        quick = [each for each in others if not is_slow_to_start(each[0]) and not each[1].is_opening]
         kept = slow + quick[-_MOST_WAITING:]
         self.drop(but=[taken, *(starter for _, starter in kept)])
         self._started = kept

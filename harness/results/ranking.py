@@ -40,6 +40,13 @@ def rank_of(records: Iterable[Record], problem: Problem) -> list[Record]:
     return rank(records, problem.kinds, problem.accuracy.precision_class)
 
 
+def vouched_speedup(speedup: float | None, time_us: float | None, unvouched_us: float | None) -> float:
+    """Return the `speedup` of a row as its rank counts it: that of a call that takes `unvouched_us` longer."""
+    if not (speedup and time_us):
+        return 0.0
+    return speedup * time_us / (time_us + (unvouched_us or 0.0))
+
+
 def shows_its_work(record: Record) -> bool:
     """Whether its problem can show what a candidate computes, and it did all that the reference does."""
     return not bars_ranks(record.problem_note) and record.state_moved is not False

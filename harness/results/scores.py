@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 from harness.results.changes import speedup_interval
 from harness.results.joined_runs import newest_rows
 from harness.results.own_baseline import fault_of
-from harness.results.ranking import shows_its_work
+from harness.results.ranking import shows_its_work, vouched_speedup
 from harness.results.record import Record
 from harness.results.result_files import ResultFile
 from harness.timing.stats.difference import geometric_mean
@@ -177,13 +177,21 @@ def _of_device(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> 
 
 
 def _goodness(record: Record) -> tuple[bool, float]:
-    return record.status in _CORRECT, (record.speedup or 0.0) if record.status is Status.OK else 0.0
+    return record.status in _CORRECT, _vouched_speedup(record) if record.status is Status.OK else 0.0
+
+
+def _vouched_speedup(record: Record) -> float:
+    """Its speedup as far as it is vouched for, 0 where it has none: what a clock leaves open raises no score."""
+    return vouched_speedup(record.speedup, record.time_us, record.unvouched_us)
 
 
 def _scores(records: Sequence[Record], n: int) -> Scores:
     correct = [record for record in records if record.status in _CORRECT]
     with_intervals = [(each, speedup_interval(each)) for each in correct if each.status is Status.OK]
-    timed = [interval for _, interval in with_intervals if interval is not None]
+    timed = [
+        replace(interval, estimate=max(interval.lo, _vouched_speedup(record))) for record, interval in with_intervals
+        if interval is not None
+    ]
     fast = [len(correct) if p == 0 else sum(each.estimate > p for each in timed) for p in THRESHOLDS]
     undecided = [
         sum(_is_open(record, interval, p) for record, interval in with_intervals if interval is not None) if p else 0

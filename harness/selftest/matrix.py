@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.model.errors import InputError
 from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 from harness.report import terminal
+from harness.results.ranking import vouched_speedup
 from harness.results.record import Record
 from harness.selftest.corpus import GROUPS, Case
 
@@ -131,13 +132,6 @@ def outcome_of(case: Case, record: Record | None) -> str:
         return RIGHT if case.fools == "nothing" else CAUGHT
     # A library's work may stand in the table as long as it is not taken for a kernel.
     return MISSED if passes and (case.fools != "substance" or record.kind == "custom") else OTHERWISE
-
-
-def vouched_speedup(speedup: float | None, time_us: float | None, unvouched_us: float | None) -> float:
-    """Return the `speedup` of a row as its rank counts it: that of a call that takes `unvouched_us` longer."""
-    if not (speedup and time_us):
-        return 0.0
-    return speedup * time_us / (time_us + (unvouched_us or 0.0))
 
 
 def all_as_expected(rows: Iterable[Row]) -> bool:

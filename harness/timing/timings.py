@@ -98,6 +98,7 @@ class Timing:
     # Of each probe that holds times against each other, what says most against the candidate.
     probe_results: dict[Probe, ProbeResult] = field(default_factory=dict)
     recorded: list[Launches] = field(default_factory=list)  # probes among the rounds whose kernels were recorded
+    other_streams: int = 0  # beside the current one, that had a part in each call that was recorded
     ungated_overhead_us: float | None = None
     synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
     tails_us: list[float] = field(default_factory=list)
@@ -243,11 +244,6 @@ class Timing:
         """The times of the launches that the judge saw begin and end, and what its clock had beyond each."""
         less_us = self.wall_less_time_us if self.launch_hidden is False else self.window_less_time_us
         return [(time_us, less) for time_us, less in zip(self.candidate_us, less_us) if less is not None]
-
-    @property
-    def has_several_streams(self) -> bool:
-        """Whether a recorded call had a part on two streams or more beside the current one."""
-        return any(made.recording is not None and made.recording.other_streams > 1 for made in self.recorded)
 
     @property
     def flush_overhead_us(self) -> float | None:

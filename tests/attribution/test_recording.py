@@ -36,11 +36,13 @@ def test_a_window_holds_what_ran_between_its_markers():
     assert (names(one.spans), names(two.spans), one.open_us, one.late) == (["tile"], ["tile"], 10.0, ())
 
 
-def test_the_streams_beside_that_of_the_harnesss_steps_are_counted():
-    whole = recorded(*LAUNCHED)
-    assert (Recording().other_streams, whole.other_streams) == (0, 0)
-    elsewhere = [each._replace(stream=number % 3) for number, each in enumerate(whole.ran)]
-    assert Recording(elsewhere).other_streams == 2
+def test_the_streams_that_had_a_part_in_a_window_are_counted_beside_that_of_the_markers():
+    whole = recorded(*LAUNCHED[:-1], "other", "third", "k1", kinds={"third": FILL})
+    streams = {"tile": 7, "other": 13, "third": 14}
+    outside = {"await_word": 15, "write_over": 16}
+    ran = [each._replace(stream={**streams, **outside}.get(each.name, 7)) for each in whole.ran]
+    (window,) = windows(Recording(ran, whole.calls), MARKERS, 1)
+    assert window.other_streams == 2
 
 
 def test_what_is_called_as_a_step_of_the_harness_is_the_candidates_within_a_window():

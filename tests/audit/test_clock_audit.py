@@ -8,13 +8,10 @@ from dataclasses import replace
 import pytest
 from audited_timings import CONTROL, timing_of, verdict_on
 
-from harness.attribution.recording import Ran, Recording
 from harness.audit.clock_audit import check_times
-from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.model.verdict import ReasonCode, Status
-from harness.protocol.recorder import KERNEL
 from harness.timing.control import LESS_SHARE, Control, reconcile
 from harness.timing.stats import Interval
 from harness.timing.three_clocks import ThreeClocks
@@ -40,17 +37,24 @@ def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
     assert "2660" in verdict.reason
 
 
-@pytest.mark.parametrize(("streams", "overhead_us", "stands"), [
-    ((7, 13), 64.0, True), ((7, 13), 66.0, False), ((7, 13, 14), 84.0, True), ((7, 13, 14), 86.0, False),
+@pytest.mark.parametrize(("streams", "overhead_us", "status"), [
+    (1, 64.0, None), (1, 66.0, Status.UNSURE), (1, 89.0, Status.UNSURE), (1, 91.0, Status.REJECTED),
+    (2, 84.0, None), (2, 86.0, Status.UNSURE), (2, 109.0, Status.UNSURE), (2, 111.0, Status.REJECTED),
 ])
-def test_around_a_call_with_several_streams_of_its_own_the_harnesss_steps_may_take_longer(streams, overhead_us, stands):
+def test_around_a_call_with_several_streams_of_its_own_the_harnesss_steps_may_take_longer(streams, overhead_us, status):
     timing = timing_of(overhead_us=overhead_us)
-    ran = [Ran(KERNEL, number, 0, 1, "kernel", stream) for number, stream in enumerate(streams)]
-    timing.recorded = [Launches([], 1.0, True, [], recording=Recording(ran))]
-    if stands:
+    timing.other_streams = streams
+    if status is None:
         check_times(timing, CUDA, None, CONTROL)
     else:
-        assert verdict_on(timing).reason_code is ReasonCode.NOISY
+        assert verdict_on(timing).status is status
+
+
+def test_of_a_call_of_which_the_usual_share_is_more_several_streams_change_nothing():
+    timing = timing_of(5000.0, overhead_us=139.0)
+    timing.other_streams = 3
+    check_times(timing, CUDA, None, CONTROL)
+    assert verdict_on(replace(timing, wall_less_time_us=[141.0] * len(timing.wall_less_time_us))).status is Status.UNSURE
 
 
 @pytest.mark.parametrize(("speedup", "apart"), [

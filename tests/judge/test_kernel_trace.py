@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from harness.attribution.kernel_ownership import Owners, owners_of
 from harness.attribution.loaded_code import LoadedCode
 from harness.attribution.recording import Call, Ran, Recording
 from harness.judge import kernel_trace
-from harness.judge.kernel_trace import trace, unlike_timed
+from harness.judge.kernel_trace import other_streams, trace, unlike_timed
 from harness.judge.judgement import Prepared
 from harness.launch import failures
 from harness.launch.conversation import Launch, Launches
@@ -160,6 +161,32 @@ def traced(tmp_path, monkeypatch):
         return trace(session, reference, prepared, timing(100.0, recorded=recorded, hidden=hidden))
 
     return make
+
+
+def with_streams(made, *launches):
+    """`made`, whose kernels "a", "b" and "c" of each of `launches` are on streams of their own, and of the others none."""
+    ran, window = [], -1
+    for each in made.recording.ran:
+        window += each.name == MARKERS.opens
+        on_own = each.name in "abc" and window in launches
+        ran.append(each._replace(stream=10 + "abc".index(each.name) if on_own else 7))
+    return replace(made, recording=replace(made.recording, ran=ran))
+
+
+def test_streams_count_that_have_a_part_in_every_recorded_call_but_the_lead_ins():
+    calls = [[("a", 9.0), ("b", 9.0)], [("a", 9.0), ("b", 9.0), ("c", 9.0)], [("a", 9.0), ("b", 9.0)]]
+    made = made_of(*calls)
+    for launches, found in (((0, 1, 2), 2), ((1, 2), 2), ((0, 1), 0), ((), 0)):
+        recorded = [with_streams(made, *launches)]
+        assert other_streams(Session(), timing(100.0, recorded=recorded)) == found, launches
+    seen = [with_streams(made, 1, 2)]
+    assert other_streams(Session(), timing(100.0, recorded=[*seen, made])) == 0, "not in all that was recorded"
+    assert other_streams(Session(), timing(100.0, recorded=seen, hidden=False)) == 0, "no queue waits there"
+    assert other_streams(Session(), timing(100.0)) == 0
+    early = with_streams(made_of(*calls, early=[("tile", 3.0)]), 1, 2)
+    assert other_streams(Session(), timing(100.0, recorded=[early])) == 0
+    cut = with_streams(made_of(*calls, fault="3 records had no room"), 1, 2)
+    assert other_streams(Session(), timing(100.0, recorded=[cut])) == 0
 
 
 def test_probes_among_the_rounds_are_enough_and_the_lead_in_counts_for_nothing(traced):

@@ -100,16 +100,3 @@ def test_only_those_that_were_asked_to_open_the_device_are_waited_for(build_pool
     assert ahead.wait_until_open() == [7]
     ahead.take(BASELINES["eager"])
     assert ahead.wait_until_open() == []
-
-
-def test_one_that_has_opened_the_device_for_the_turn_after_the_next_is_kept_for_one_turn_longer(build_pool):
-    ahead = WorkerPrestart(is_idle=False)
-    eager, tf32, other = BASELINES["eager"], BASELINES["eager-tf32"], replace(BASELINES["eager"], name="other")
-    ahead.start(eager, build_pool, open_device=True)
-    ahead.start(tf32, build_pool, open_device=True, for_later=True)
-    assert ahead.open_count() == 2
-    of_eager, of_tf32 = build_pool.starters
-    assert ahead.take(eager) is of_eager and not of_tf32.closed
-    ahead.start(tf32, build_pool, open_device=True)
-    assert len(build_pool.starters) == 2 and ahead.open_count() == 1
-    assert ahead.take(other) is None and of_tf32.closed, "its turn did not come"

@@ -48,6 +48,14 @@ def test_the_mean_is_geometric_and_over_the_correct_ones_alone():
     assert found.mean.lo < 2.0 < found.mean.hi
 
 
+def test_what_the_judges_clock_leaves_open_raises_no_score():
+    open_by = {"speedup_lo": 0.9, "unvouched_us": 1.0}  # of 10: it may be 1.0 times
+    found = scores(row("p", 1.1, **open_by), row("p", 1.05, name="sure"))
+    assert found.of_problems.mean.estimate == pytest.approx(1.05), "the best of the problem"
+    assert found.of_candidates.fast[THRESHOLDS.index(1)] == 0.5
+    assert found.of_candidates.mean.estimate == pytest.approx((1.0 * 1.05) ** 0.5)
+
+
 def test_of_several_candidates_the_best_is_the_problems_sample_and_each_is_its_own():
     found = scores(row("p", 0.9), row("p", 2.5, name="b"), row("p", status="crashed", name="c"))
     assert (found.of_problems.n, found.of_problems.fast[-1]) == (1, 1.0)

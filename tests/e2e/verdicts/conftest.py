@@ -16,7 +16,8 @@ import pytest
 
 from harness.build.cache import sha256_of
 from harness.selftest.corpus import Case, cases_for, read_corpus
-from harness.selftest.matrix import GAINED, vouched_speedup
+from harness.results.ranking import vouched_speedup
+from harness.selftest.matrix import GAINED
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CASES = read_corpus(REPOSITORY / "tests" / "adversarial")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.selftest.corpus import read_corpus
-from harness.selftest.matrix import GAINED, vouched_speedup
+from harness.results.ranking import vouched_speedup
+from harness.selftest.matrix import GAINED
 
 
 REPOSITORY = Path(__file__).resolve().parents[3]
