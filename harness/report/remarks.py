@@ -138,6 +138,15 @@ def _eager_us(record: Record) -> float:
     return record.eager_us or (record.baseline == "eager" and record.baseline_us) or 0.0
 
 
+def _next_of_failed(record: Record, command: str) -> str:
+    words = command.split()
+    if record.status in (Status.INCORRECT, Status.IMPRECISE) and "--out" not in words:
+        return f"Next: {PROGRAM} show {shlex.quote(f'{record.problem}/{record.candidate}')}   says which elements are wrong"
+    if ("--only", record.candidate) in zip(words, words[1:]):
+        return f"Next: {command}   once it is mended"
+    return f"Next: {command} --only {record.candidate}   runs that one alone, once it is mended"
+
+
 def next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:
     """Where the records are, and the one command that helps most now."""
     first = records[0]
@@ -148,7 +157,7 @@ def next_lines(records: list[Record], command: str | None, records_path: object)
     waiting = [each for each in elsewhere if each.reason_code is not ReasonCode.SAVED_MEANWHILE]
     failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
     if failed:
-        text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"
+        text = _next_of_failed(failed[0], command)
     elif unsure:
         plain = re.sub(r" --(config|only) \S+", "", command)
         text = f"Next: {plain} --only {unsure[0].candidate} --config rigorous   measures it for longer"

@@ -234,11 +234,17 @@ def test_the_last_line_says_what_to_type_next():
     checked = {"status": "checked", "reason_code": "interpreted", "reason": "right at M=31", "time_us": None}
     assert last([ok("a"), ok("b", **skipped)]).startswith("Next: python run.py doctor")
     assert last([ok("a"), ok("b", **checked)]).startswith("Next: python run.py doctor")
-    assert last([ok("a", **wrong)]).startswith("Next: python run.py problems/p.yaml --only a")
+    assert last([ok("a", **wrong)]) == "Next: python run.py show p/a   says which elements are wrong"
+    kept_elsewhere = "python run.py problems/p.yaml --out mine"
+    assert last([ok("a", **wrong)], command=kept_elsewhere).startswith(f"Next: {kept_elsewhere} --only a   runs")
+    crashed = {"status": "crashed", "reason_code": "signal", "reason": "killed", "time_us": None}
+    assert last([ok("a", **crashed)]).startswith("Next: python run.py problems/p.yaml --only a   runs that one alone")
+    alone = "python run.py problems/p.yaml --only a"
+    assert last([ok("a", **crashed)], command=alone) == f"Next: {alone}   once it is mended"
     assert last([ok("a", **noisy)]).endswith("--only a --config rigorous   measures it for longer")
     asked = "python run.py 15.py --config quick --only 'a*' --device cpu"
     assert last([ok("a", **noisy)], command=asked).startswith("Next: python run.py 15.py --device cpu --only a --config")
-    assert last([ok("a", **wrong)], command="python run.py 15.py").startswith(
+    assert last([ok("a", **crashed)], command="python run.py 15.py").startswith(
         "Next: python run.py 15.py --only a"
     )
     assert "candidates/p/" in last([ok("eager", role="baseline")])

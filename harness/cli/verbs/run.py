@@ -103,7 +103,8 @@ def _reported(options: argparse.Namespace, results) -> int:
     if nothing_ran(records):
         if options.json:
             return EXIT_NOTHING_RAN
-        raise NothingToRun("No candidate could be run here; the lines under the table say why")
+        what = "was built" if all(each.status.value == "build_failed" for each in own) else "could be run here"
+        raise NothingToRun(f"No candidate {what}; the lines under the table say why")
     if (fault := fault_of(records)) is not None:
         raise fault
     return EXIT_STRICT if options.strict and any(record.status.value != "ok" for record in own) else 0
