@@ -44,7 +44,7 @@ class DeviceLimits:
     # How far a launch's wall time beyond the reported one may lie above the control's.
     wall_share: float
     wall_us: float
-    # To how much more than these µs, where each call has work on two streams of its own, which wait as those steps run.
+    # What is added to these µs where each call has work on two streams of its own, which wait as the harness's steps run.
     streams_us: float
     # How much longer than its own clock says a call may take by the judge's before all of that costs it rank and word:
     # a share of the call, and at least so many µs.

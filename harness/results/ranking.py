@@ -42,9 +42,9 @@ def rank_of(records: Iterable[Record], problem: Problem) -> list[Record]:
 
 def vouched_speedup(speedup: float | None, time_us: float | None, unvouched_us: float | None) -> float:
     """Return the `speedup` of a row as its rank counts it: that of a call that takes `unvouched_us` longer."""
-    if not (speedup and time_us):
-        return 0.0
-    return speedup * time_us / (time_us + (unvouched_us or 0.0))
+    if not speedup or not unvouched_us:
+        return speedup or 0.0
+    return speedup * time_us / (time_us + unvouched_us) if time_us else 0.0
 
 
 def shows_its_work(record: Record) -> bool:

@@ -56,6 +56,10 @@ def test_what_the_judges_clock_leaves_open_raises_no_score():
     assert found.of_candidates.mean.estimate == pytest.approx((1.0 * 1.05) ** 0.5)
 
 
+def test_a_row_of_which_all_is_vouched_for_counts_with_its_speedup_whatever_its_time():
+    assert scores(row("p", 1.2, time_us=None)).of_problems.mean.estimate == pytest.approx(1.2)
+
+
 def test_of_several_candidates_the_best_is_the_problems_sample_and_each_is_its_own():
     found = scores(row("p", 0.9), row("p", 2.5, name="b"), row("p", status="crashed", name="c"))
     assert (found.of_problems.n, found.of_problems.fast[-1]) == (1, 1.0)
