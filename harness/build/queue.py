@@ -51,7 +51,8 @@ class BuildQueue:
 
     `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as
     many cores, behind all other sessions: with a compiler on every one, the steps of a run that is timing took 390 µs
-    more. Several queues may share a `pool` of threads; its size is then how many builds there are at a time.
+    more. Several queues may share a `pool` of threads; its size is then how many builds there are at a time. While it
+    `is_paused` nothing more is begun.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class BuildQueue:
         )
         self._init_digest = _digest_of_init(self._builders.init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
-        self._lock = threading.Lock()
+        self._state = threading.Condition()  # of each build, and of these two
+        self._is_paused, self._running = False, 0
         self._done: dict[Candidate, Build] = {}
         self._coming: dict[Candidate, _UnderWay] = {}
         self._most = max(1, builders_at_once() // (2 if gently else 1))
@@ -106,9 +108,10 @@ class BuildQueue:
 
     def _end(self, under_way: _UnderWay) -> None:
         under_way.build.cancel()
-        with self._lock:
+        with self._state:
             under_way.is_given_up = True
             child = under_way.child
+            self._state.notify_all()
         if child is not None:
             child.kill()
 
@@ -129,13 +132,26 @@ class BuildQueue:
             wait([self._coming[each].build for each in candidates], timeout_s, FIRST_COMPLETED)
 
     @property
+    def is_paused(self) -> bool:
+        return self._is_paused
+
+    @is_paused.setter
+    def is_paused(self, value: bool) -> None:
+        with self._state:
+            self._is_paused = value
+            self._state.notify_all()
+
+    @property
     def is_idle(self) -> bool:
-        """Whether nothing is being built any more."""
-        return self._count_under_way() == 0
+        """Whether nothing is being built any more, or for now."""
+        return not (self._running if self._is_paused else self._count_under_way())
 
     def wait_until_idle(self) -> None:
-        """Return when nothing is being built any more."""
-        wait([each.build for each in self._coming.values()])
+        """Return when nothing is being built any more, or for now."""
+        if not self._is_paused:
+            wait([each.build for each in self._coming.values()])
+        with self._state:
+            self._state.wait_for(lambda: not self._running)
 
     def close(self) -> None:
         """Give up what is not built yet and end every child."""
@@ -154,6 +170,9 @@ class BuildQueue:
         return None if kept is None else asked_before(kept, self._cache, key, place)
 
     def _build(self, under_way: _UnderWay) -> Build:
+        with self._state:
+            self._state.wait_for(lambda: under_way.is_given_up or not self._is_paused)
+            self._running += 1
         try:
             return self._build_or_raise(under_way)
         except OSError as error:  # the machine's fault where nobody can write there
@@ -164,6 +183,10 @@ class BuildQueue:
         except Exception as error:
             # Ours, or what a hostile builder left got past the checks on it: its own row pays, not the run.
             return Build(of_own_defect(error), log=traceback_of(error))
+        finally:
+            with self._state:
+                self._running -= 1
+                self._state.notify_all()
 
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
         candidate, key, limit_s = under_way.candidate, under_way.key, self._settings.build_timeout_s
@@ -175,7 +198,7 @@ class BuildQueue:
             with self._cache.staging() as private:
                 began, began_at = time.monotonic(), time.time()
                 ending = self._builders.run(candidate, private, self._jobs, lambda child: self._begun(under_way, child))
-                with self._lock:
+                with self._state:
                     under_way.child = None
                 if not candidate.is_as_read:  # the key says one text, and perhaps another was built
                     return Build(outcome.saved_meanwhile(candidate))
@@ -186,7 +209,7 @@ class BuildQueue:
                 return asked_before(build, self._cache, key, place)
 
     def _begun(self, under_way: _UnderWay, child: Child) -> None:
-        with self._lock:
+        with self._state:
             under_way.child = child
         if under_way.is_given_up:
             child.kill()

@@ -42,6 +42,7 @@ class Builds(Protocol):
     """Where builds come from: a queue of this process's own, or that of a parent."""
 
     is_idle: bool
+    is_paused: bool
 
     def wait_until_idle(self) -> None: ...
     def result(self, candidate: Candidate) -> Build: ...
@@ -109,6 +110,15 @@ class BuildPool:
     def wait_until_quiet(self) -> None:
         """Return when nothing is being built any more."""
         self._builds.wait_until_idle()
+
+    def pause(self) -> None:
+        """Have no build begin until `go_on`, and return when nothing is being built."""
+        self._builds.is_paused = True
+        self._builds.wait_until_idle()
+
+    def go_on(self) -> None:
+        """Have builds begin again."""
+        self._builds.is_paused = False
 
     def is_ready(self, entry: Baseline | Candidate) -> bool:
         """Whether an entry can be made of `entry` without waiting."""

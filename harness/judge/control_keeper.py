@@ -85,10 +85,14 @@ class ControlKeeper:
             self.pool.add([] if timing is None else [timing])  # a failure counts as one of those that are wanted
 
     def renew_when_quiet(self) -> None:
-        """Time the control again for a clock in doubt, when nothing compiles: that once added 390 µs to the steps."""
+        """Time the control again for a clock in doubt, when nothing compiles: that once added 390 µs to the steps.
+
+        Builds that have begun are waited for, and no other begins until the `build_pool` is told to go on: of thousands
+        of candidates some are being built nearly to the end.
+        """
         if not self.build_pool.is_quiet:
             self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")
-            self.build_pool.wait_until_quiet()
+        self.build_pool.pause()
         self.renew()
 
     def renew(self) -> None:

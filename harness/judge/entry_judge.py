@@ -78,6 +78,12 @@ class EntryJudge:
         followed by another, which decides: what a process adds to a short call stays for its life. Nothing is begun anew
         once the budget of the row is spent. What Triton's interpreter runs, or is only checked, has no clock to doubt.
         """
+        try:
+            return self._judge_until_decided(prepared, workers, tell)
+        finally:
+            self._control.build_pool.go_on()
+
+    def _judge_until_decided(self, prepared: Prepared, workers: Sequence[Start], tell: Tell) -> Judgement:
         if prepared.stand_in_gpu is not None or prepared.check_only:
             self._ends_s = time.monotonic() + self._row_budget_s
             return self._judge_once(prepared, workers, tell)

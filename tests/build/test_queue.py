@@ -274,6 +274,31 @@ def test_what_is_added_is_built_beside_what_came_before(build_pool, new_queue):
         assert not queue.is_ready(hangs) and not queue.is_idle
 
 
+def test_while_it_is_paused_what_has_begun_is_built_and_nothing_else(build_pool, new_queue):
+    go = build_pool.folder / "go"
+    begun = build_pool.write("begun", model_with(f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"))
+    plain = build_pool.write("plain", PLAIN_CANDIDATE)
+    with new_queue(build_pool, begun, plain, builders=1) as queue:
+        queue.wait_for_one([begun], timeout_s=0.5)
+        queue.is_paused = True
+        assert not queue.is_idle
+        go.touch()
+        queue.wait_until_idle()
+        assert queue.is_idle and queue.is_ready(begun) and not queue.is_ready(plain)
+        queue.wait_for_one([plain], timeout_s=0.5)
+        assert not queue.is_ready(plain)
+        queue.is_paused = False
+        assert queue.result(plain).verdict is None and queue.is_idle
+
+
+def test_closing_a_paused_queue_ends_it(build_pool, new_queue):
+    plain = build_pool.write("plain", PLAIN_CANDIDATE)
+    with new_queue(build_pool, builders=1) as queue:
+        queue.is_paused = True
+        queue.add([plain])
+        assert queue.is_idle and not queue.is_ready(plain)
+
+
 def test_a_build_that_is_given_up_ends_and_leaves_its_builder_to_what_comes_after_it(build_pool, new_queue):
     hangs = build_pool.write("hangs", model_with("time.sleep(100)"))
     plain = build_pool.write("plain", PLAIN_CANDIDATE)

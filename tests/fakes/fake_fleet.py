@@ -89,10 +89,20 @@ def judges_all(referee: FakeReferee) -> None:
 
 
 class FakeBuilds:
-    """Stands for the queue of a team: all is built, and compilers run until `is_idle` is set."""
+    """Stands for the queue of a team: all is built, and compilers run until `is_idle` is set, or while it `is_paused`
+    until `has_ended` is: those that had begun.
+    """
 
     def __init__(self, is_idle: bool = True) -> None:
-        self.is_idle = is_idle
+        self._is_idle, self.is_paused, self.has_ended = is_idle, False, False
+
+    @property
+    def is_idle(self) -> bool:
+        return self._is_idle or (self.is_paused and self.has_ended)
+
+    @is_idle.setter
+    def is_idle(self, value: bool) -> None:
+        self._is_idle = value
 
     def is_ready(self, candidate: Candidate) -> bool:
         return True

@@ -296,7 +296,7 @@ class FakeWorkshop:
     """Builds nothing. `scripts` are those of each entry's workers by name; `building` the names of candidates that
     are not built yet, `builds` what comes of others than usual, `asked` what comes of extensions that one asks for.
 
-    It `is_quiet` as it is told to be, and again once somebody has waited for that.
+    It `is_quiet` as it is told to be, and again once its builds were paused.
     """
 
     sandbox = Sandbox("scripted")
@@ -307,7 +307,7 @@ class FakeWorkshop:
         self.building: set[str] = set()
         self.builds: dict[str, Build] = {}
         self.asked: list[Verdict | None] = []
-        self.is_quiet, self.log = True, []
+        self.is_quiet, self.is_paused, self.log = True, False, []
 
     def next_script(self, name: str) -> Script:
         coming = self.scripts.setdefault(name, [Script()])
@@ -324,9 +324,14 @@ class FakeWorkshop:
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
         self.building.discard(candidates[0].name)
 
-    def wait_until_quiet(self) -> None:
-        self.log.append("waited until quiet")
-        self.is_quiet = True
+    def pause(self) -> None:
+        self.log.append("builds pause")
+        self.is_quiet = self.is_paused = True
+
+    def go_on(self) -> None:
+        if self.is_paused:
+            self.log.append("builds go on")
+        self.is_paused = False
 
     def build_of(self, candidate: Candidate) -> Build:
         return self.builds.get(candidate.name, Build(None))

@@ -102,8 +102,8 @@ def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(s
     run.build_pool.is_quiet = False
     run.log.clear()
     run.judge("mine")
-    assert [each for each in run.log if each.endswith((" begins", "quiet"))] == [
-        "mine begins", "waited until quiet", "eager begins", "mine begins", "mine begins",
+    assert [each for each in run.log if each.endswith((" begins", "pause", "go on"))] == [
+        "mine begins", "builds pause", "eager begins", "mine begins", "mine begins", "builds go on",
     ]
     assert run.rows["mine"].status is Status.OK
 

@@ -98,6 +98,7 @@ class Dispatcher:
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
+        self._doubting: set[int] = set()  # who doubts a clock, until it has judged
         self._packed: OrderedDict[Hashable, str] = OrderedDict()  # what jobs share as JSON, by its key
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
@@ -159,6 +160,8 @@ class Dispatcher:
         if number not in self._places.open:
             return
         label = self._places.label(number)
+        if kind in ("answer", "unsent"):
+            self._doubting.discard(number)
         if kind == "here":
             self._places.send(number, {"device": self._places.device_inside(number)})
         elif kind == "device":
@@ -169,6 +172,7 @@ class Dispatcher:
             self._progress.note(f"{label}: {payload[0]}")
         elif kind == "until quiet":
             self._until_quiet.add(number)
+            self._doubting |= {number} if payload[0] else set()
         elif kind == "answer":
             self._answered(number, *payload)
         elif kind == "unsent":
@@ -323,6 +327,7 @@ class Dispatcher:
         self._places.end(place)
         self._free.discard(place)
         self._until_quiet.discard(place)
+        self._doubting.discard(place)
         self._warm.pop(place, None)
         model = self._model_of.pop(place, None)
         if model is None:
@@ -362,10 +367,10 @@ class Dispatcher:
         return [each for model in self._models.values() for each in model.builds.values()]
 
     def _answer_until_quiet(self) -> None:
-        """Who doubts a clock waits until nothing is being compiled; meanwhile nothing more is begun."""
+        """Who doubts a clock waits until nothing is being compiled; nothing more is begun until it has judged."""
         builds = self._all_builds()
         for each in builds:
-            each.is_paused = bool(self._until_quiet)
+            each.is_paused = bool(self._doubting)
         if self._until_quiet and all(each.is_idle for each in builds):
             for place in self._until_quiet:
                 self._places.send(place, "quiet")

@@ -63,7 +63,7 @@ class DeliveredBuilds:
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self._builds: dict[Path, Build] = {}
-        self.is_idle = False
+        self.is_idle = self.is_paused = False
 
     def take(self, builds: Mapping[Path, Build], quiet: bool) -> None:
         """These have come, and whether no compiler runs any more."""
@@ -71,9 +71,11 @@ class DeliveredBuilds:
         self.is_idle = quiet
 
     def wait_until_idle(self) -> None:
-        """Ask the parent, who answers when nothing is being built any more."""
+        """Ask the parent, who answers when nothing is being built any more; where this `is_paused`, it begins nothing more until
+        it has the record of the entry in hand.
+        """
         if not self.is_idle:
-            self._pipe.send(("until quiet",))
+            self._pipe.send(("until quiet", self.is_paused))
             self._pipe.recv()
             self.is_idle = True
 

@@ -129,6 +129,7 @@ class Fleet:
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
         self._until_quiet: set[int] = set()  # who waits for the compilers to end
+        self._doubting: set[int] = set()  # who doubts a clock, until it has the record: no build begins meanwhile
         # All judges on the CPU share its one lock, which is taken once the first is about to time there.
         self._turn: DeviceLock | None = DeviceLock(None, "this CPU", progress, wait_s=request.wait_s)
         self._faults: list[HarnessError] = []
@@ -166,6 +167,8 @@ class Fleet:
         if number not in self._places.open:
             return  # what it said before it was given up
         label = self._places.label(number)
+        if kind in ("record", "free"):
+            self._doubting.discard(number)
         if kind == "here":
             asked, device, has_lock = self._request, self._places.device_inside(number), self._has_lock(number)
             self._places.send(number, Assignment(
@@ -189,6 +192,7 @@ class Fleet:
             self._waiting[number] = payload[0]
         elif kind == "until quiet":
             self._until_quiet.add(number)
+            self._doubting |= {number} if payload[0] else set()
         elif kind == "unsent":
             for record in self._team_of[number].unsent(number, payload[0]):
                 self._progress.done(record, label)
@@ -219,6 +223,8 @@ class Fleet:
 
     def _answer_until_quiet(self) -> None:
         """Tell who waits for it that no compiler runs, for a device of another model either: they share the cores."""
+        for team in self._teams.values():
+            team.pause(bool(self._doubting))
         if not all(team.is_quiet for team in self._teams.values()):
             return
         if any(self._has_lock(number) for number in self._until_quiet):
@@ -246,6 +252,7 @@ class Fleet:
         """A device less: what it had in hand is judged again elsewhere, once, and nothing else is lost."""
         self._waiting.pop(number, None)
         self._until_quiet.discard(number)
+        self._doubting.discard(number)
         self._places.end(number)
         team = self._team_of.get(number)
         record = team.lose(number, str(fault)) if team else None

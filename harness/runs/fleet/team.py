@@ -91,8 +91,13 @@ class Team(AbstractContextManager):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is being built any more."""
+        """Whether nothing is being built any more, or for now."""
         return self._builds.is_idle
+
+    def pause(self, is_paused: bool) -> None:
+        """Have no build begin, or go on; on a CPU nothing is judged before all are built."""
+        if not self._limits.is_host and is_paused != self._builds.is_paused:
+            self._builds.is_paused = is_paused
 
     def join(self, number: int, device: DeviceIdentity) -> None:
         """A device of this model is open."""

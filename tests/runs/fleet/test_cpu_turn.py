@@ -19,8 +19,8 @@ def fleet():
     found = Fleet.__new__(Fleet)
     near, found.far = zip(*(Pipe() for _ in range(2)))
     found.judges = [SimpleNamespace(pipe=pipe, device="cuda:0", device_inside="cuda:0") for pipe in near]
-    found._places, found._waiting, found._until_quiet = LocalExecutors(found.judges), {}, set()
-    found._teams = {number: SimpleNamespace(is_quiet=False) for number in range(2)}
+    found._places, found._waiting, found._until_quiet, found._doubting = LocalExecutors(found.judges), {}, set(), set()
+    found._teams = {number: SimpleNamespace(is_quiet=False, pause=lambda is_paused: None) for number in range(2)}
     found._progress, found._turn = NullProgress(), None
     return found
 
