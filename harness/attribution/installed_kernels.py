@@ -32,6 +32,8 @@ _LANGUAGES = ("triton", "cuda", *(mark.decode() for mark in _STEM_MARKS))
 _NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test", "tutorials", "examples"})
 _CHUNK_BYTES, _LONGEST_SYMBOL, _MOST_ALIKE = 64 << 20, 64 << 10, 40_000
 _SYMBOL = re.compile(rb"_Z[\w.$]+")
+_MOST_KEPT = 10_000
+_carried: dict[str, bool] = {}  # by a kernel's name, whether PyTorch's libraries carry it
 
 
 def brought_by_packages(names: Collection[str]) -> dict[str, str]:
@@ -109,11 +111,25 @@ def _is_jit(node: ast.expr) -> bool:
 # to file.
 
 
-def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> set[str]:
-    """Those of `names`, as recorded, that PyTorch has a kernel of, or too many names alike to look at all of them."""
+def shipped_by_pytorch(names: Collection[str]) -> set[str]:
+    """Those of `names`, as recorded, that PyTorch has a kernel of, or too many names alike to look at all of them. To look for
+    a new one takes a second; the answers on the last ones are kept, as PyTorch's own come again in row after row.
+    """
+    new = [name for name in names if name not in _carried]
+    if len(_carried) + len(new) > _MOST_KEPT:
+        _carried.clear()
+        new = list(names)
+    if new:
+        found = carried_by(_pytorch_libraries(), new)
+        _carried.update((name, name in found) for name in new)
+    return {name for name in names if _carried[name]}
+
+
+def carried_by(folder: Path, names: Collection[str]) -> set[str]:
+    """The same of the libraries in `folder`."""
     written = {name: _as_written(name) for name in names}
     alike: dict[str, set[str]] = {name: set() for name in names}
-    for library in sorted((folder or _pytorch_libraries()).glob("libtorch_cuda*")):
+    for library in sorted(folder.glob("libtorch_cuda*")):
         for chunk in _chunks(library):
             for name, part in written.items():
                 if len(alike[name]) <= _MOST_ALIKE:

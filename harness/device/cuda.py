@@ -45,6 +45,7 @@ _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
 _LEFT_TO_WORKER = 0.05  # a plan of memory counts what is cached; this is for what it did not foresee
 _CLEARED_BYTES = 64 << 20
+_CACHED_BYTES = 1 << 30  # less than that the worker would hardly miss
 # What contexts, libraries and loaded kernels of the judge's process, of the worker's and of one that waits take.
 _CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
@@ -152,9 +153,10 @@ class CudaBackend:
         return outboxes[:1] * count if self._is_tight else outboxes
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
-        free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
-        if free_bytes < _LEFT_TO_WORKER * total_bytes:
-            self.release_memory()  # what truths took is no use to the worker while it is cached here
+        if self._cached_bytes() > _CACHED_BYTES:  # what truths took is no use to the worker while it is cached here
+            free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
+            if free_bytes < _LEFT_TO_WORKER * total_bytes:
+                self.release_memory()
         self._snapshots.forget()
         self._flushed = self._flags.flushed  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
@@ -257,7 +259,7 @@ class CudaBackend:
             how = {"pin_memory": True} if on_host else {"device": self.torch_device}
             self._taken = [torch.empty(size_bytes, dtype=torch.uint8, **how) for size_bytes in sizes]
         torch._foreach_copy_([each.view(torch.int64) for each in self._taken], outboxes)  # one step for all
-        self._note_use()
+        self._note_use(always=False)
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, gate: bool) -> LocalTimes:
         together = 1 if self._is_tight else len(sets)
@@ -325,15 +327,20 @@ class CudaBackend:
         return sum(region.numel() for region in shared)
 
     def release_memory(self) -> None:
-        self._note_use()
+        self._note_use(always=True)
         before_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
         torch.cuda.empty_cache()
         after_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
         if after_bytes - before_bytes > _CLEARED_BYTES:
             self._health.wait_until_cleared()
 
-    def _note_use(self) -> None:
-        self._health.note_use(sum(region.numel() for region in self._ballast.regions))
+    def _cached_bytes(self) -> int:
+        """What PyTorch keeps here of memory that nothing lies in, which it knows without the driver."""
+        held = torch.cuda.memory_stats_as_nested_dict(self.torch_device)
+        return held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"]
+
+    def _note_use(self, *, always: bool) -> None:
+        self._health.note_use(sum(region.numel() for region in self._ballast.regions), always=always)
 
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}

@@ -6,7 +6,7 @@ import pytest
 
 from harness.attribution import installed_kernels
 from harness.attribution.demangling import demangled_names
-from harness.attribution.installed_kernels import shipped_by_pytorch
+from harness.attribution.installed_kernels import carried_by, shipped_by_pytorch
 
 SOFTMAX = "_ZN46_GLOBAL__N__7f4e21aa_11_SoftMax_cu_0a1b2c3d_4520softmax_warp_forwardIffLi10EEEvPT_PKT0_i"
 CUTLASS = "_ZN7cutlass6KernelIiEEvT_"
@@ -34,29 +34,46 @@ def test_names_that_a_library_carries_are_found_and_others_are_not(libraries):
         "(anonymous namespace)::hidden(int)",
         "void mine::(anonymous namespace)::softmax_warp_forward<float, float, 10>(float*, float const*, int)",
     ]
-    assert shipped_by_pytorch([*NAMES.values(), *others], libraries) == set(NAMES.values())
-    assert shipped_by_pytorch(NAMES.values(), libraries / "missing") == set()
+    assert carried_by(libraries, [*NAMES.values(), *others]) == set(NAMES.values())
+    assert carried_by(libraries / "missing", NAMES.values()) == set()
 
 
 def test_a_decoy_of_another_spelling_has_the_same_name_and_so_is_found(libraries):
     decoy = "_ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e56520softmax_warp_forwardIffLi10EEEvPfPKfi"
     assert demangled_names([decoy, SOFTMAX]) == {decoy: NAMES["softmax"], SOFTMAX: NAMES["softmax"]}
-    assert shipped_by_pytorch([NAMES["softmax"]], libraries) == {NAMES["softmax"]}
+    assert carried_by(libraries, [NAMES["softmax"]]) == {NAMES["softmax"]}
 
 
 def test_a_symbol_too_long_to_be_demangled_is_compared_as_it_is(libraries):
     symbol = "_ZN7cutlass" + "4tile" * 300 + "Ev"
     (libraries / "libtorch_cuda_linalg.so").write_bytes(f"\0{symbol}\0".encode())
-    assert shipped_by_pytorch([symbol, symbol.replace("tile", "tail")], libraries) == {symbol}
+    assert carried_by(libraries, [symbol, symbol.replace("tile", "tail")]) == {symbol}
 
 
 @pytest.mark.parametrize("size", range(128, 260, 7))
 def test_a_name_is_found_where_two_pieces_of_a_library_meet(libraries, monkeypatch, size):
     monkeypatch.setattr(installed_kernels, "_CHUNK_BYTES", size)
-    assert shipped_by_pytorch(NAMES.values(), libraries) == set(NAMES.values())
+    assert carried_by(libraries, NAMES.values()) == set(NAMES.values())
 
 
 def test_what_too_much_is_called_alike_counts_as_carried(libraries, monkeypatch):
     monkeypatch.setattr(installed_kernels, "_MOST_ALIKE", 0)
     other = "void cutlass::Kernel<float>(float)"
-    assert shipped_by_pytorch([other], libraries) == {other}
+    assert carried_by(libraries, [other]) == {other}
+
+
+def test_the_libraries_are_looked_through_once_for_each_name(libraries, monkeypatch):
+    looked_for = []
+
+    def carried(folder, names):
+        looked_for.append(sorted(names))
+        return {"softmax"}
+
+    monkeypatch.setattr(installed_kernels, "carried_by", carried)
+    monkeypatch.setattr(installed_kernels, "_carried", {})
+    monkeypatch.setattr(installed_kernels, "_MOST_KEPT", 3)
+    for names, found in ((["softmax", "mine"], {"softmax"}), (["softmax"], {"softmax"}), (["mine", "tile"], set())):
+        assert shipped_by_pytorch(names) == found
+    assert looked_for == [["mine", "softmax"], ["tile"]]
+    assert shipped_by_pytorch(["softmax", "other"]) == {"softmax"}, "no more are kept than so many"
+    assert looked_for[2:] == [["other", "softmax"]] and len(installed_kernels._carried) == 2

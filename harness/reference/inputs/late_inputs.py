@@ -53,7 +53,7 @@ def late_inputs(inputs: Inputs, other: Inputs, index: int) -> LateInputs | None:
     count = inputs.size_bytes // PIECE_BYTES
     if count <= _LOOKED_THROUGH:
         return _of_those(_differing(inputs, other, slice(None)), count, inputs, other, index)
-    drawn = torch.randint(count, (_DRAWN_PIECES,), generator=_generator(torch.device("cpu"))).unique()
+    drawn = _one_of_each_part(count, _DRAWN_PIECES)
     own, others = _pieces_at(inputs, drawn), _pieces_at(other, drawn)
     differing = (own != others).any(dim=1).nonzero().flatten()
     if differing.numel() < _FEWEST:  # so rare that all of them are looked for, a part of the inputs after the other
@@ -84,6 +84,14 @@ def _some_of(differing: torch.Tensor, of: int) -> torch.Tensor:
     count = min(differing.numel(), max(_FEWEST, min(of // _ONE_IN, MOST_PIECES)))
     order = torch.randperm(differing.numel(), generator=_generator(differing.device), device=differing.device)
     return differing[order[:count]]
+
+
+def _one_of_each_part(count: int, parts: int) -> torch.Tensor:
+    """A number below `count` from each of so many parts of about the same size (int64, on the CPU): all differ, which to draw
+    them from the whole and to drop the doubles took 18 ms.
+    """
+    edges = torch.arange(parts + 1) * count // parts
+    return edges[:-1] + torch.randint(1 << 62, (parts,), generator=_generator(torch.device("cpu"))) % edges.diff()
 
 
 def _generator(device: torch.device) -> torch.Generator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.reference.inputs.late_inputs import PIECE_BYTES, late_inputs
+from harness.reference.inputs.late_inputs import PIECE_BYTES, _one_of_each_part, late_inputs
 from harness.reference.inputs.sets import draw_set
 
 CPU = torch.device("cpu")
@@ -97,3 +97,9 @@ def test_of_a_large_draw_pieces_are_drawn_first_and_held_against_each_other_then
     assert sorted(lacking.places.tolist()) == changed.nonzero().flatten().tolist()
     assert 1 <= int(changed.sum()) <= 1024
     assert int(changed.nonzero().flatten()[0]) >= same * len(changed) - 1
+
+
+def test_of_large_inputs_one_piece_of_each_part_is_drawn_and_none_is_safe():
+    drawn = torch.stack([_one_of_each_part(10, 4) for _ in range(200)])
+    assert (drawn.diff(dim=1) > 0).all(), "all of a draw differ"
+    assert [sorted(set(part.tolist())) for part in drawn.T] == [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
