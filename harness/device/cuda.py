@@ -45,7 +45,7 @@ _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
 _LEFT_TO_WORKER = 0.05  # a plan of memory counts what is cached; this is for what it did not foresee
 _CLEARED_BYTES = 64 << 20
-_CACHED_BYTES = 1 << 30  # less than that the worker would hardly miss
+_WORTH_RELEASING = 0.02  # of the memory, where it is cached here
 # What contexts, libraries and loaded kernels of the judge's process, of the worker's and of one that waits take.
 _CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
@@ -153,10 +153,11 @@ class CudaBackend:
         return outboxes[:1] * count if self._is_tight else outboxes
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
-        if self._cached_bytes() > _CACHED_BYTES:  # what truths took is no use to the worker while it is cached here
-            free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
+        total_bytes = self._properties.total_memory
+        if self._cached_bytes() > _WORTH_RELEASING * total_bytes:
+            free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
             if free_bytes < _LEFT_TO_WORKER * total_bytes:
-                self.release_memory()
+                self.release_memory()  # what truths took is no use to the worker while it is cached here
         self._snapshots.forget()
         self._flushed = self._flags.flushed  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]

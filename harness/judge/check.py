@@ -118,7 +118,7 @@ def check_all(
     """
     refused = []
     for position, reference in enumerate(references):
-        families = [*reference.families, *[GIVEN] * (launches - 1 if position == 0 else 0)]
+        families = families_checked(reference, launches) if position == 0 else reference.families
         reload(reference)
         try:
             check_at(session, reference, families, precision_class, first_timeout_s, errors)
@@ -128,6 +128,11 @@ def check_all(
             refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
     decide(errors, references[0], precision_class)
     return refused
+
+
+def families_checked(reference: Reference, launches: int) -> list[Family]:
+    """Of each launch that is checked at the timed sizes, what its inputs are."""
+    return [*reference.families, *[GIVEN] * (launches - 1)]
 
 
 def check_at(
@@ -178,7 +183,7 @@ def _check(
     errors: list[ErrorFigures], timeout_s: float | None = None,
 ) -> None:
     """A launch for each of `families`, whose figures go to `errors`. Raises Failed for a mistake in logic."""
-    sets = [reference.draw(family) for family in families]
+    sets = list(map(reference.draw_ready, families))
     made = session.launch(sets, gate=False, timeout_s=timeout_s)
     for each in verify(session, reference, sets, made, precision_class, with_eager=True):
         errors.append(each)

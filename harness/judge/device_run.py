@@ -76,7 +76,7 @@ class DeviceRun:
         except BaseException:
             self._prestart.drop()
             raise
-        self._to_come = list[Entry]()  # the entries left but for that which is known to be next
+        self._to_come, self._following = list[Entry](), None  # the entries left but for that which is known to be next, and that
         self.lost: str | None = None  # why this device can judge nothing any more
         self._check_only = False
         self._rows = RowsOverBaseline(problem.baseline)
@@ -89,7 +89,7 @@ class DeviceRun:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.context = context = JudgingContext(
             self._backend, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
-            self._wanted_extras, self._prestart.wait_until_open,
+            self._wanted_extras, self._prestart.wait_until_open, lambda: bool(self._following or self._to_come),
         )
         return EntryJudge(context, self._control, self._examiner)
 
@@ -157,6 +157,7 @@ class DeviceRun:
                 self._judge_and_baseline(entry, following)
         finally:
             self._prestart.drop()
+            self._judge.forget_ready()
 
     def _judge_and_baseline(self, entry: Entry, following: Entry | None) -> None:
         """Judge `entry` and record it; after eager the baseline of the user's own, which all other rows are over."""
@@ -170,6 +171,7 @@ class DeviceRun:
 
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
+        self._following = following
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):

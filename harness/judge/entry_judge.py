@@ -219,8 +219,13 @@ class EntryJudge:
             self._backend, prepared, start, self._small, self._context.model_seed, self._settings, judgement, tell
         )
 
+    def forget_ready(self) -> None:
+        """Give back the memory of what is ready for an entry that may not come."""
+        self._references[0].forget_ready()
+
     def _give_back(self) -> None:
         """Leave nothing of a failure on the device."""
+        self.forget_ready()
         gc.collect()  # errors that were handed on are in cycles with their frames
         self._backend.forget_launches()
         self._backend.release_memory()

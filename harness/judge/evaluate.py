@@ -6,6 +6,7 @@ kernels ran. Nothing that was not verified is timed, and nothing is reported tha
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from harness.judge import stages
@@ -32,7 +33,8 @@ def evaluate(attempt: Attempt) -> None:
         for stage in STAGES:
             stage(attempt)
     finally:
-        attempt.session.stop()
+        is_interrupted = isinstance(sys.exc_info()[1], KeyboardInterrupt)
+        attempt.session.stop(None if is_interrupted else attempt.context.make_ready)
     for stage in AFTERWARDS:
         stage(attempt)
 

@@ -38,6 +38,8 @@ from harness.timing.timings import Timing
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
+# Of a GPU's memory, for what the next entry is checked with.
+_READY_SHARE = 1 / 16
 _REORDERED = (
     "an output lies in memory in another order of dimensions than the reference's (channels_last, say); its copy to that "
     "order is in the timed window"
@@ -49,6 +51,7 @@ class JudgingContext:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait their turn.
+    `expects_another` says whether an entry follows.
     """
 
     backend: Backend
@@ -58,10 +61,21 @@ class JudgingContext:
     model_seed: int
     wanted_extras: Collection[str] = ()
     wait_for_others: Callable[[], Collection[int]] = tuple
+    expects_another: Callable[[], bool] = lambda: False
 
     def session(self, start: Start) -> Session:
         """A session with the worker that `start` starts."""
         return Session(start(), self.backend, self.settings.load_timeout_s, self.settings.launch_timeout_s)
+
+    def make_ready(self) -> None:
+        """Draw what the next entry is checked with, and find its truths, while a killed worker goes and the GPU is idle."""
+        if self.backend.limits.is_host or not self.expects_another():  # on a CPU nothing is waited for
+            return
+        reference, room_bytes = self.references[0], _READY_SHARE * (self.backend.identity.memory_bytes or 0)
+        try:
+            reference.make_ready(check.families_checked(reference, self.settings.check_launches), room_bytes)
+        except Exception:  # whoever is checked with it will say so
+            reference.forget_ready()
 
 
 @dataclass

@@ -290,9 +290,9 @@ class Session:
         begun = set(processes.descendants(self.child.pid)) - self._worker_pids
         return processes.core_time_ns(begun) / 1e3
 
-    def stop(self) -> None:
-        """End the worker."""
-        self.child.kill()
+    def stop(self, meanwhile: Callable[[], None] | None = None) -> None:
+        """End the worker; `meanwhile` is called while it goes, if it lives."""
+        self.child.kill(meanwhile)
         self.code_watch.close()
 
     def _raise_unbuilt(self, reply: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ from harness.reference.inputs.families import GIVEN, Family, families_for, famil
 from harness.reference.inputs.one_way_rounding import NAME as ONE_WAY, one_way_family
 from harness.reference.inputs.sets import InputSet, Inputs, RedrawnInputs, draw_set, fresh_seed, slice_of
 from harness.reference.measured_bounds import MeasuredBounds
-from harness.reference.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
+from harness.reference.memory_plan import CallSizes, MemoryPlan, MemoryStep, plan_memory, slices_wanted, smallest_plan
 from harness.reference.reference_checks import (
     NOT_SHORT_S, call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
     seconds_of,
@@ -68,6 +68,8 @@ class Reference:
         self.families = families_for(problem.accuracy.contracted, with_gradients=self.mode == passes.FORWARD_BACKWARD)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
+        # Draws with their truths: for the checks of whoever comes next, and those shown to a worker whose truth is still to come.
+        self._ready, self._shown = list[tuple[Inputs, Truth]](), list[tuple[Inputs, Truth]]()
         first, free, eager, skeleton, peak_bytes = self._first_call(available_bytes)
         self.shape = tree.shape_of(skeleton)
         self.moved_state = moved_names(self._constructed, self.state)  # by forward, as batch norm does in train mode
@@ -291,6 +293,35 @@ class Reference:
         self._get_inputs = draw
         self.model = passes.as_called(self._constructed, passes.FORWARD_BACKWARD, by_name=self.by_name)
 
+    def make_ready(self, families: Sequence[Family], room_bytes: float) -> None:
+        """Have a draw of each of `families` with its truth for `draw_ready`, as far as there is room; each is used once."""
+        self._shown.clear()  # of those that failed no truth is asked for any more
+        lacking = list(families)
+        for inputs, _ in self._ready:
+            lacking.remove(inputs.family)
+        each_bytes = region_bytes(self.specs) + (self.truth_bytes or 0) + region_bytes(self.output_specs)
+        lacking = lacking[: max(0, int(room_bytes // each_bytes) - len(self._ready))]
+        # Of several together it is seen whether the model keeps its outputs in a buffer, which later calls write over.
+        if self.truth_bytes is not None and len(lacking) > 1 and self.memory.step is MemoryStep.FULL:
+            sets = [self.draw(family) for family in lacking]
+            self._ready += zip(sets, self.truths(sets))
+
+    def draw_ready(self, family: Family) -> Inputs:
+        """A draw of `family` that is ready, or else a fresh one."""
+        at = next((at for at, (inputs, _) in enumerate(self._ready) if inputs.family is family), None)
+        if at is None:
+            return self.draw(family)
+        self._shown.append(self._ready.pop(at))
+        return self._shown[-1][0]
+
+    def _ready_truth(self, inputs: Inputs) -> Truth | None:
+        at = next((at for at, (shown, _) in enumerate(self._shown) if shown is inputs), None)
+        return None if at is None else self._shown.pop(at)[1]
+
+    def forget_ready(self) -> None:
+        """Give back the memory of what is ready."""
+        self._ready, self._shown = [], []
+
     def eager(self, inputs: InputSet) -> list[torch.Tensor]:
         """The outputs of strict eager, cloned so that they do not alias the inputs."""
         return eager_of(self.model, inputs)[0]
@@ -309,7 +340,9 @@ class Reference:
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
         """`truth` of each set. One answer of the device's is waited for."""
-        truths = self._truths.of(sets, with_eager=with_eager)
+        known = list(map(self._ready_truth, sets))
+        made = iter(self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager))
+        truths = [next(made) if truth is None else truth for truth in known]
         for truth in truths if not any(inputs.is_slice for inputs in sets) else ():
             self._shaped(truth.outputs)
         return truths
@@ -395,6 +428,7 @@ class Reference:
 
     def restore_memory(self, plan: MemoryPlan) -> None:
         """Go by `plan`, one of an earlier moment or a smaller one."""
+        self.forget_ready()
         if plan.tight and not self.memory.tight:
             self._can_draw_again = self._draws_alike(self._drawn())
         elif not plan.tight:

@@ -254,10 +254,13 @@ class FakeWorker:
     def output(self) -> str:
         return ""
 
-    def kill(self) -> None:
+    def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
         if not self.is_alive:
             return
         self.is_alive = False
+        if meanwhile is not None:
+            self._tell("goes")
+            meanwhile()
         self._tell("ends")
 
 

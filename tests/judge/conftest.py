@@ -214,7 +214,7 @@ class ScriptedChild:
     def output(self) -> str:
         return self._said
 
-    def kill(self) -> None:
+    def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.killed += 1
         self.channel.close()
 

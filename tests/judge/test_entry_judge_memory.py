@@ -36,6 +36,9 @@ class ScriptedReference:
     def restore_memory(self, plan):
         self.memory = plan
 
+    def forget_ready(self):
+        """Nothing is."""
+
 
 @pytest.fixture
 def judge(settings, monkeypatch):

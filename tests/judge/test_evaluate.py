@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from fake_worker import Script
+from fake_worker import PRODUCT, Script
 
 from harness.model.baselines import compilation_notes
 from harness.model.verdict import ReasonCode, Status
@@ -21,6 +21,65 @@ def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
 
 def test_a_torch_compile_that_compiled_nothing_is_eager_and_said_to_be():
     assert compilation_notes("torch.compile", 0, 0) == ["torch.compile compiled nothing: what was timed is eager"]
+
+
+DRAWS = PRODUCT.replace("def get_inputs():\n", "def get_inputs():\n    import fake_worker\n    fake_worker.drawn()\n")
+
+
+class Drawn:
+    """Tells the log of a run, once it has one, of each draw as a worker goes; and `fails` then, if it is to."""
+
+    def __init__(self, monkeypatch):
+        self.run = self.fails = None
+        monkeypatch.setattr("fake_worker.drawn", self, raising=False)
+
+    def __call__(self):
+        if self.run is not None and self.run.log and self.run.log[-1].endswith((" goes", " is drawn for")):
+            if self.fails is not None:
+                raise self.fails
+            self.run.log.append("the next is drawn for")
+
+    def as_each_went(self):
+        """The names of those that went, each with the number of draws meanwhile."""
+        log, went = self.run.log, {}
+        for at, line in enumerate(log):
+            if line.endswith(" goes"):
+                name = line.removesuffix(" goes")
+                went[name] = log[at : log.index(f"{name} ends", at)].count("the next is drawn for")
+        return went
+
+
+@pytest.fixture
+def drawn(fake_run, monkeypatch):
+    """`drawn(kind, fails=…, scripts=…)`: the draws of a run of three candidates."""
+
+    def make(kind="cuda", fails=None, **how):
+        found = Drawn(monkeypatch)
+        found.run = fake_run(kind=kind, source=DRAWS, **how)
+        found.fails = fails
+        found.run.device_run.run([found.run.candidate(name) for name in ("mine", "other", "third")])
+        return found
+
+    return make
+
+
+def test_as_a_worker_goes_the_next_entrys_checks_are_made_ready_and_after_the_last_none(drawn):
+    went = drawn().as_each_went()
+    assert went["eager"] >= went["mine"] == went["other"] > 1 and went["third"] == 0
+
+
+def test_on_a_cpu_they_are_not(drawn):
+    """There nothing is waited for."""
+    assert not any(drawn("cpu").as_each_went().values())
+
+
+def test_what_a_candidate_that_failed_left_ready_is_not_drawn_again(drawn):
+    went = drawn(scripts={"mine": Script(raises="no")}).as_each_went()
+    assert went["mine"] <= 1 < went["other"]
+
+
+def test_what_goes_wrong_there_hides_no_verdict(drawn):
+    assert {row.status for row in drawn(fails=RuntimeError("out of memory")).run.rows.all} == {Status.OK}
 
 
 @pytest.fixture

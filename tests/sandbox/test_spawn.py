@@ -78,6 +78,21 @@ def test_a_flood_of_a_gigabyte_neither_blocks_nor_fills_the_memory(start, sandbo
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no room"), KeyboardInterrupt()])
+def test_what_is_done_meanwhile_may_fail_and_the_child_is_gone_all_the_same(start, sandbox, error):
+    child, asked = start("ignores_sigterm", sandbox=sandbox), []
+
+    def meanwhile():
+        asked.append(child)
+        raise error
+
+    with pytest.raises(type(error)):
+        child.kill(meanwhile)
+    assert asked == [child] and not Path(f"/proc/{child.pid}").exists()
+    child.kill(meanwhile)
+    assert len(asked) == 1
+
+
 def test_a_child_that_ignores_sigterm_is_killed(start, sandbox):
     child = start("ignores_sigterm", sandbox=sandbox)
     assert child.channel.receive(10) == {"ready": True}
