@@ -154,7 +154,10 @@ class OwnBaseline(Candidate):
 def read_baseline(path: Path) -> OwnBaseline:
     """Return the baseline in `path`. Raises InputError where it is no file that could be run as a candidate."""
     if not path.is_file():
-        hint = "--baselines names the harness's own" if str(path.name) in BASELINES else None
+        guess = nearest(path.name, [each.name for each in path.parent.glob("*.py")])
+        hint = "--baselines names the harness's own" if str(path.name) in BASELINES else \
+            f"Did you mean {shown(path.parent / guess)}?" if guess else \
+            "Give the path of a Python file with a class ModelNew: --baseline candidates/tril_matmul/tiled_shared.py"
         raise InputError("there is no such file of a baseline", shown(path), hint=hint)
     if path.suffix != ".py":
         raise InputError("a baseline is a .py file with class ModelNew", shown(path))

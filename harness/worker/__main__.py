@@ -117,7 +117,7 @@ class Worker:
                 self._model, command["mode"], list(command["state_specs"]), by_name=command["by_name"]
             )
         except Exception as error:
-            self._say({"raised": model.describe(error)})
+            self._say({"raised": model.describe(error, getattr(getattr(self._module, "ModelNew", None), "__init__", None))})
             return
         self._slots.restore_stream()
         self._launcher, self._load_command = Launcher(self._slots, self._called), command

@@ -86,7 +86,7 @@ class Launcher:
                         slots.synchronize()
                 except Exception as error:
                     slots.restore_stream()
-                    reports.append({"raised": describe(error)})
+                    reports.append({"raised": describe(error, getattr(self._model, "forward", None))})
                     break
                 launched_us = (_perf_counter_ns() - began_ns) / 1e3
                 slots.restore_stream()

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import torch
@@ -85,8 +85,16 @@ def _read(flag: Any) -> Any:
         return None
 
 
-def describe(error: BaseException) -> dict[str, Any]:
-    """A frame's worth of words on an exception, or on its cause in the kernel where Triton's interpreter raised it."""
+def _defined_at(function: Any) -> str:
+    code = getattr(function, "__code__", None)
+    is_theirs = isinstance(code, CodeType) and not code.co_filename.startswith((_HERE, _TORCH, _STDLIB, "<"))
+    return f"{code.co_filename}:{code.co_firstlineno}" if is_theirs else ""
+
+
+def describe(error: BaseException, called: Any = None) -> dict[str, Any]:
+    """A frame's worth of words on an exception, or on its cause in the kernel where Triton's interpreter raised it. Where none
+    of the candidate's own code was reached, as with too few arguments, it was at the function that was `called`.
+    """
     in_kernel = type(error).__name__ == "InterpreterError" and error.__cause__ is not None
     error = error.__cause__ if in_kernel else error
     frames = [
@@ -99,7 +107,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": lines[0][:400] if lines else "",
-        "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "",
+        "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else _defined_at(called),
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "in_kernel": in_kernel,
         # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.

@@ -11,6 +11,7 @@ from harness.model.errors import InputError, NothingToRun
 from harness.model.problem import load_problem, over_baseline
 
 SOURCE = "class ModelNew:\n    pass\n"
+GIVE = "Give the path of a Python file with a class ModelNew: --baseline candidates/tril_matmul/tiled_shared.py"
 
 
 @pytest.fixture
@@ -54,9 +55,10 @@ def test_a_file_that_cannot_be_a_baseline_is_named_with_the_line_of_the_yaml(fil
 
 
 @pytest.mark.parametrize(("path", "says"), [
-    ("none.py", "none.py: there is no such file of a baseline"),
+    ("none.py", f"none.py: there is no such file of a baseline. {GIVE}"),
+    ("eagr.py", "eagr.py: there is no such file of a baseline. Did you mean eager.py?"),
     ("eager", "eager: there is no such file of a baseline. --baselines names the harness's own"),
-    ("experts", "experts: there is no such file of a baseline"),
+    ("experts", f"experts: there is no such file of a baseline. {GIVE}"),
     ("notes.txt", "notes.txt: a baseline is a .py file with class ModelNew"),
     ("eager.py", "the baseline eager.py: eager is the name of a baseline. Rename the file"),
 ])
