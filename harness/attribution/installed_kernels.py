@@ -33,7 +33,7 @@ _NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test",
 _CHUNK_BYTES, _LONGEST_SYMBOL, _MOST_ALIKE = 64 << 20, 64 << 10, 40_000
 _SYMBOL = re.compile(rb"_Z[\w.$]+")
 _MOST_KEPT = 10_000
-_carried: dict[str, bool] = {}  # by a kernel's name, whether PyTorch's libraries carry it
+_carried: set[str] = set()  # names of kernels that PyTorch's libraries are known to carry
 
 
 def brought_by_packages(names: Collection[str]) -> dict[str, str]:
@@ -113,16 +113,16 @@ def _is_jit(node: ast.expr) -> bool:
 
 def shipped_by_pytorch(names: Collection[str]) -> set[str]:
     """Those of `names`, as recorded, that PyTorch has a kernel of, or too many names alike to look at all of them. To look for
-    a new one takes a second; the answers on the last ones are kept, as PyTorch's own come again in row after row.
+    a new one takes a second. What was found is kept, as PyTorch's own come again in row after row; that a name was not
+    found may be a moment's doing, where a tool was slow.
     """
     new = [name for name in names if name not in _carried]
-    if len(_carried) + len(new) > _MOST_KEPT:
+    found = carried_by(_pytorch_libraries(), new) if new else set()
+    known = {name for name in names if name in _carried} | found
+    if len(_carried) > _MOST_KEPT:
         _carried.clear()
-        new = list(names)
-    if new:
-        found = carried_by(_pytorch_libraries(), new)
-        _carried.update((name, name in found) for name in new)
-    return {name for name in names if _carried[name]}
+    _carried.update(found)
+    return known
 
 
 def carried_by(folder: Path, names: Collection[str]) -> set[str]:

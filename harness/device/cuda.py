@@ -153,7 +153,7 @@ class CudaBackend:
         return outboxes[:1] * count if self._is_tight else outboxes
 
     def upload_inputs(self, sets: Sequence[InputSet], late_inputs: LateInputs | None = None) -> None:
-        total_bytes = self._properties.total_memory
+        total_bytes = self._properties.total_memory - self._ballast_bytes
         if self._cached_bytes() > _WORTH_RELEASING * total_bytes:
             free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
             if free_bytes < _LEFT_TO_WORKER * total_bytes:
@@ -341,7 +341,11 @@ class CudaBackend:
         return held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"]
 
     def _note_use(self, *, always: bool) -> None:
-        self._health.note_use(sum(region.numel() for region in self._ballast.regions), always=always)
+        self._health.note_use(self._ballast_bytes, always=always)
+
+    @property
+    def _ballast_bytes(self) -> int:
+        return sum(region.numel() for region in self._ballast.regions)
 
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}

@@ -184,8 +184,12 @@ def _check(
 ) -> None:
     """A launch for each of `families`, whose figures go to `errors`. Raises Failed for a mistake in logic."""
     sets = list(map(reference.draw_ready, families))
-    made = session.launch(sets, gate=False, timeout_s=timeout_s)
-    for each in verify(session, reference, sets, made, precision_class, with_eager=True):
+    try:
+        made = session.launch(sets, gate=False, timeout_s=timeout_s)
+        figures = verify(session, reference, sets, made, precision_class, with_eager=True)
+    finally:
+        reference.forget_shown()
+    for each in figures:
         errors.append(each)
         if classify([each], reference.terms) is None:
             raise wrong([each], reference)

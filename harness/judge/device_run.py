@@ -128,6 +128,7 @@ class DeviceRun:
         elif self._control.is_old or self._control.could_be_quieter:
             self._control.renew()
         self._judge_and_baseline(candidate, None)
+        self._judge.forget_ready()  # nobody knows when the next one comes
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""

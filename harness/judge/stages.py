@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from harness.attribution.kernel_ownership import least_of_processes
@@ -38,8 +39,6 @@ from harness.timing.timings import Timing
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
-# Of a GPU's memory, for what the next entry is checked with.
-_READY_SHARE = 1 / 16
 _REORDERED = (
     "an output lies in memory in another order of dimensions than the reference's (channels_last, say); its copy to that "
     "order is in the timed window"
@@ -71,11 +70,13 @@ class JudgingContext:
         """Draw what the next entry is checked with, and find its truths, while a killed worker goes and the GPU is idle."""
         if self.backend.limits.is_host or not self.expects_another():  # on a CPU nothing is waited for
             return
-        reference, room_bytes = self.references[0], _READY_SHARE * (self.backend.identity.memory_bytes or 0)
+        reference = self.references[0]
         try:
-            reference.make_ready(check.families_checked(reference, self.settings.check_launches), room_bytes)
+            reference.make_ready(check.families_checked(reference, self.settings.check_launches))
         except Exception:  # whoever is checked with it will say so
             reference.forget_ready()
+            with suppress(RuntimeError):
+                self.backend.release_memory()
 
 
 @dataclass

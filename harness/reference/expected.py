@@ -92,7 +92,7 @@ class Truths:
                 self.truth_bytes = _bytes_of(truths[-1])
             own = _storages(truths[-1].outputs).keys()
             if own & places:  # a model that keeps its outputs in a buffer has written over the truth before
-                return [_kept(self._truth(*each, with_eager)) for each in zip(sets, own_scales)]
+                return [kept(self._truth(*each, with_eager)) for each in zip(sets, own_scales)]
             places |= own
         return truths
 
@@ -275,7 +275,8 @@ def _bytes_of(truth: Truth) -> int:
     return sum(_storages([*truth.outputs, *scales, *truth.eager]).values())
 
 
-def _kept(truth: Truth) -> Truth:
+def kept(truth: Truth) -> Truth:
+    """A truth that no later call of the model writes over, as one may that keeps its outputs in a buffer."""
     return replace(truth, outputs=[tensor.clone() for tensor in truth.outputs])
 
 

@@ -28,7 +28,7 @@ from harness.protocol.digest import digest_of_tensor
 from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
 from harness.reference.accuracy.bounds_without_terms import Spread
 from harness.reference.call_size import foreseen
-from harness.reference.expected import Truth, Truths, eager_of, outputs_for
+from harness.reference.expected import Truth, Truths, eager_of, kept, outputs_for
 from harness.reference.host_memory import at_most
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
@@ -48,6 +48,7 @@ _USUAL_BYTES = 8 << 30  # where nobody says what there is
 # it takes eager's time have one, so that all truths take no longer than eager's outputs of all, within these limits.
 _SLOW_TRUTH_S, _LONGER = 0.002, 1.25
 _LEAST_ONE_OF, _MOST_ONE_OF = 8, 32
+_READY_SHARE = 1 / 16  # of the memory, for what the next entry is checked with
 _PARTS = 8  # of a batch, of which one is looked at for chance
 
 
@@ -293,18 +294,18 @@ class Reference:
         self._get_inputs = draw
         self.model = passes.as_called(self._constructed, passes.FORWARD_BACKWARD, by_name=self.by_name)
 
-    def make_ready(self, families: Sequence[Family], room_bytes: float) -> None:
+    def make_ready(self, families: Sequence[Family]) -> None:
         """Have a draw of each of `families` with its truth for `draw_ready`, as far as there is room; each is used once."""
-        self._shown.clear()  # of those that failed no truth is asked for any more
         lacking = list(families)
         for inputs, _ in self._ready:
             lacking.remove(inputs.family)
-        each_bytes = region_bytes(self.specs) + (self.truth_bytes or 0) + region_bytes(self.output_specs)
+        # Inputs, and outputs in their own type and in float64 with a scale for each.
+        each_bytes = region_bytes(self.specs) + sum(spec.size_bytes + 16 * math.prod(spec.shape) for spec in self.output_specs)
+        room_bytes = min(_READY_SHARE * self._available_bytes, self._available_bytes - self.memory.needed_bytes)
         lacking = lacking[: max(0, int(room_bytes // each_bytes) - len(self._ready))]
-        # Of several together it is seen whether the model keeps its outputs in a buffer, which later calls write over.
-        if self.truth_bytes is not None and len(lacking) > 1 and self.memory.step is MemoryStep.FULL:
+        if lacking and self.memory.step is MemoryStep.FULL:
             sets = [self.draw(family) for family in lacking]
-            self._ready += zip(sets, self.truths(sets))
+            self._ready += zip(sets, map(kept, self.truths(sets)))
 
     def draw_ready(self, family: Family) -> Inputs:
         """A draw of `family` that is ready, or else a fresh one."""
@@ -318,9 +319,14 @@ class Reference:
         at = next((at for at, (shown, _) in enumerate(self._shown) if shown is inputs), None)
         return None if at is None else self._shown.pop(at)[1]
 
+    def forget_shown(self) -> None:
+        """Give back what was ready and was shown, whose launches have ended: no truth of it is asked for any more."""
+        self._shown.clear()
+
     def forget_ready(self) -> None:
         """Give back the memory of what is ready."""
-        self._ready, self._shown = [], []
+        self._ready.clear()
+        self._shown.clear()
 
     def eager(self, inputs: InputSet) -> list[torch.Tensor]:
         """The outputs of strict eager, cloned so that they do not alias the inputs."""

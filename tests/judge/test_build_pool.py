@@ -37,3 +37,23 @@ def test_on_a_cpu_a_baseline_has_a_folder_for_all_problems_since_the_trial_of_th
     compiled = folder_of("torch.compile", 64)
     assert compiled == folder_of("torch.compile", 96) and compiled.is_dir()
     assert compiled != folder_of("eager", 64)
+
+
+def test_a_pause_waits_for_what_has_begun_and_ends_when_it_is_told_to():
+    """The queue itself: tests/build/test_queue.py."""
+    said = []
+
+    class Queue:
+        is_paused = is_idle = False
+
+        def wait_until_idle(self):
+            said.append(("waited for", self.is_paused))
+
+        def close(self):
+            said.append(("closed", self.is_paused))
+
+    problem = load_problem(CORPUS / "tril_small.yaml", CORPUS)
+    with BuildPool(problem, [], open_backend("cpu"), load_settings("quick"), builds=Queue()) as build_pool:
+        build_pool.pause()
+        build_pool.go_on()
+    assert said == [("waited for", True), ("closed", False)]

@@ -222,6 +222,7 @@ class Dispatcher:
             model.builds[asked.build_key] = ClusterBuilds(
                 self._link, asked.problem, settings, model.device, model.node, on_ready=model.ready.add
             )
+            model.builds[asked.build_key].is_paused = bool(self._doubting)
         return model.builds[asked.build_key]
 
     def _is_ready(self, model: _Model, number: int) -> bool:
@@ -255,7 +256,7 @@ class Dispatcher:
         own = json.dumps({
             "kind": "job", "number": job.entry,
             "candidate": packed_candidate(asked.candidate), "check_only": asked.check_only, "budget_s": asked.budget_s,
-            "built": builds is not None, "quiet": builds is None or builds.is_idle,
+            "built": builds is not None, "quiet": builds is None or (builds.is_idle and not builds.is_paused),
         })
         self._places.ask(place, f"{self._shared(asked)[:-1]}, {own[1:]}", built)
 

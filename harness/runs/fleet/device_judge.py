@@ -74,7 +74,7 @@ class DeliveredBuilds:
         """Ask the parent, who answers when nothing is being built any more; where this `is_paused`, it begins nothing more until
         it has the record of the entry in hand.
         """
-        if not self.is_idle:
+        if self.is_paused or not self.is_idle:  # others may have been begun since it was said
             self._pipe.send(("until quiet", self.is_paused))
             self._pipe.recv()
             self.is_idle = True

@@ -227,11 +227,13 @@ class Fleet:
             team.pause(bool(self._doubting))
         if not all(team.is_quiet for team in self._teams.values()):
             return
-        if any(self._has_lock(number) for number in self._until_quiet):
+        # Who waits for the end of all builds is told nothing while they only pause.
+        told = self._until_quiet & self._doubting if self._doubting else set(self._until_quiet)
+        if any(self._has_lock(number) for number in told):
             self._hold_cpu()
-        for number in self._until_quiet:
+        for number in told & self._until_quiet:  # of those some are lost where the CPU does not come free
             self._places.send(number, "quiet")
-        self._until_quiet.clear()
+        self._until_quiet -= told
 
     def _has_lock(self, number: int) -> bool:
         """Return whether this process has the lock of that device: of the CPU, where all would share the one."""

@@ -94,6 +94,10 @@ class Team(AbstractContextManager):
         """Whether nothing is being built any more, or for now."""
         return self._builds.is_idle
 
+    @property
+    def _is_all_built(self) -> bool:
+        return self._builds.is_idle and not self._builds.is_paused
+
     def pause(self, is_paused: bool) -> None:
         """Have no build begin, or go on; on a CPU nothing is judged before all are built."""
         if not self._limits.is_host and is_paused != self._builds.is_paused:
@@ -116,7 +120,7 @@ class Team(AbstractContextManager):
 
         def is_due(place: int) -> bool:
             # What is slow to start comes once all is built: a build that ends meanwhile would wait for it.
-            is_its_turn = not self._is_slow(place) or (number == self._starter and self._builds.is_idle)
+            is_its_turn = not self._is_slow(place) or (number == self._starter and self._is_all_built)
             return is_its_turn and self._is_ready(place)
 
         job = self._queue.next(number, is_due, time.monotonic(), can_wait=self._is_slow)
@@ -127,7 +131,7 @@ class Team(AbstractContextManager):
         named = {place: each if isinstance(each, Candidate) else each.name for place, each in entries.items()}
         wanted = [*(self._entries[place] for place in (job.entry, job.following) if place is not None), own]
         sound = [each for each in wanted if isinstance(each, Candidate) and each.fault is None]
-        return Delivery(job, named, {each.path: self._builds.result(each) for each in sound}, self._builds.is_idle)
+        return Delivery(job, named, {each.path: self._builds.result(each) for each in sound}, self._is_all_built)
 
     def add(self, number: int, record: Record, samples: Mapping[str, Any]) -> str | None:
         """Write a record down; its build is needed no more. Returns None, or one sentence when the disk refused."""

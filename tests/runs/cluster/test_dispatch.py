@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice, repeat
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from fake_executors import CPU, FakeExecutors, answer_to
 from listening import Listening
 
 from harness.model.errors import HarnessError
-from harness.runs.cluster import referees
+from harness.runs.cluster import dispatch, referees
 from harness.runs.cluster.dispatch import AHEAD
 from harness.runs.cluster.referees import Job, Referees
 
@@ -54,6 +55,72 @@ def losing(victim, times):
         return answer_to(asked)
 
     return judge
+
+
+class PretendBuilds:
+    """Builds that are there at once; of all that are made, `made` is told."""
+
+    made: ClassVar[list[PretendBuilds]] = []
+
+    def __init__(self, *_, on_ready, **__):
+        self.is_paused, self.is_idle, self.on_ready = False, False, on_ready
+        self.made.append(self)
+
+    def add_as(self, key, candidate):
+        self.on_ready(key)
+
+    def is_ready(self, key):
+        return True
+
+    def result(self, key):
+        return None
+
+    def look(self):
+        self.is_idle = self.is_paused  # what had begun has ended
+
+    def give_up(self, key):
+        """It is there."""
+
+    def close(self):
+        """Nothing is left to give up."""
+
+
+class DoubtingPlaces(FakeExecutors):
+    """Judges on GPUs of which that of a job called "doubtful" doubts a clock, and answers or `is_lost` once it is told."""
+
+    def __init__(self, *, is_lost):
+        self.doubting, self.is_lost, self.seen = {}, is_lost, []
+        super().__init__(self._judged, [replace(CPU, kind="cuda", sm="9.0", uuid=f"GPU-{number}") for number in range(2)])
+
+    def _judged(self, place, asked):
+        if asked["candidate"]["name"] == "doubtful" and not self.doubting:
+            self.doubting[place] = asked
+            return "until quiet", True
+        self.seen.append((asked["candidate"]["name"], asked["quiet"], [each.is_paused for each in PretendBuilds.made]))
+        return answer_to(asked)
+
+    def send(self, number, said):
+        if said == "quiet":
+            self.seen.append(("quiet", None, [each.is_paused for each in PretendBuilds.made]))
+            asked = self.doubting[number]
+            self.say(number, *(("gone", "ended by SIGKILL") if self.is_lost else answer_to(asked)))
+        return super().send(number, said)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_no_build_begins_while_a_clock_is_doubted_and_they_go_on_when_its_judge_has_answered_or_is_lost(
+    opened, monkeypatch, is_lost
+):
+    monkeypatch.setattr(dispatch, "ClusterBuilds", PretendBuilds)
+    monkeypatch.setattr(PretendBuilds, "made", [])
+    places = DoubtingPlaces(is_lost=is_lost)
+    judges = opened(places)
+    judges.submit(job("doubtful")).result(20)
+    [builds] = PretendBuilds.made
+    judges.submit(job("after")).result(20)
+    assert places.seen[0] == ("quiet", None, [True])
+    assert places.seen[-1] == ("after", False, [False]), "compilers may run again, and are said to"
+    assert not builds.is_paused
 
 
 def test_a_job_over_which_a_device_is_lost_is_judged_once_more_and_its_record_says_so(opened):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from multiprocessing import Pipe
 
 from fake_fleet import FakeBuilds, FakeReferee, judges_all
@@ -54,7 +55,7 @@ def test_no_build_begins_from_when_a_clock_is_doubted_until_its_record_is_there(
 
 
 def test_builds_go_on_where_the_judge_that_doubted_is_lost(fleet_of):
-    builds = FakeBuilds(is_idle=False)
+    builds, was_paused = FakeBuilds(is_idle=False), []
 
     def is_lost(judge):
         judge.judge(judge.next_entry())
@@ -62,17 +63,74 @@ def test_builds_go_on_where_the_judge_that_doubted_is_lost(fleet_of):
         judge.far.send(("until quiet", True))
         while not builds.is_paused:
             assert not judge.far.poll(0.01)
+        was_paused.append(True)
 
-    def judges_later(judge):
+    fleet_of([FakeReferee("cuda:0", is_lost, "H100"), FakeReferee("cuda:1", judges_all, "H100")], builds={"H100": builds}).run()
+    assert was_paused and not builds.is_paused
+
+
+def test_who_waits_for_the_end_of_all_builds_hears_of_no_pause(fleet_of):
+    """A CPU judge begins when all is built, and compilers would take its cores."""
+    builds, heard, doubt_is_over = FakeBuilds(is_idle=False), [], threading.Event()
+    builds.has_ended = True
+
+    def doubts(judge):
         judge.judge(judge.next_entry())
-        while builds.is_paused or (entry := judge.next_entry()) is not None:
-            judge.judge(entry)
+        entry = judge.next_entry()
+        judge.far.send(("until quiet", True))
+        heard.append(("who doubts", judge.far.recv()))
+        heard.append(("who waits", is_waiting.wait(20) and waiter.poll(0.3)))
+        builds.is_idle = True
+        judge.judge(entry)
+        doubt_is_over.set()
+        judges_all(judge)
 
-    fleet_of([FakeReferee("cuda:0", is_lost, "H100"), FakeReferee("cuda:1", judges_later, "H100")], builds={"H100": builds}).run()
-    assert not builds.is_paused
+    is_waiting = threading.Event()
+    waiter = None
+
+    def waits(judge):
+        nonlocal waiter
+        judge.judge(judge.next_entry())
+        judge.far.send(("until quiet", False))
+        waiter = judge.far
+        is_waiting.set()
+        doubt_is_over.wait(20)
+        heard.append(("who waits, then", judge.far.recv()))
+        judges_all(judge)
+
+    fleet_of([FakeReferee("cuda:0", doubts, "H100"), FakeReferee("cuda:1", waits, "H100")], builds={"H100": builds}).run()
+    assert heard == [("who doubts", "quiet"), ("who waits", False), ("who waits, then", "quiet")]
 
 
-def test_it_is_asked_only_while_something_is_compiled():
+def test_a_pause_is_not_told_as_the_end_of_all_builds(fleet_of):
+    """Who took it for that would pause nothing for a doubt of its own, when builds have gone on."""
+    builds, told = FakeBuilds(is_idle=False), []
+    builds.has_ended = True
+
+    def doubts(judge):
+        judge.judge(judge.next_entry())
+        entry = judge.next_entry()
+        judge.far.send(("until quiet", True))
+        assert judge.far.recv() == "quiet"
+        is_paused.set()
+        assert has_asked.wait(20)
+        judge.judge(entry)
+        judges_all(judge)
+
+    is_paused, has_asked = threading.Event(), threading.Event()
+
+    def asks(judge):
+        judge.judge(judge.next_entry())
+        assert is_paused.wait(20)
+        judge.far.send(("free", None))
+        told.append((judge.far.recv().quiet, builds.is_paused))
+        has_asked.set()
+
+    fleet_of([FakeReferee("cuda:0", doubts, "H100"), FakeReferee("cuda:1", asks, "H100")], builds={"H100": builds}).run()
+    assert told == [(False, True)]
+
+
+def test_it_is_asked_while_something_is_compiled_and_where_more_could_be_begun():
     near, far = Pipe()
     builds = DeliveredBuilds(near)
     builds.take({}, False)
@@ -82,3 +140,7 @@ def test_it_is_asked_only_while_something_is_compiled():
     assert builds.is_idle
     builds.wait_until_idle()
     assert not far.poll()
+    builds.is_paused = True
+    far.send("quiet")
+    builds.wait_until_idle()
+    assert far.recv() == ("until quiet", True)
