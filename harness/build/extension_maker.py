@@ -26,8 +26,7 @@ from harness.build.builder_progress import Speaker
 from harness.build.diagnostics import PTXAS, Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.ninja_file import with_device_linking, with_quoted_folders
-from harness.build.proof import below, why_unproven
-from harness.build.taken_in import NOTHING_TOLD, ToolWatch
+from harness.build.taken_in import NOTHING_TOLD, ToolWatch, below, why_unproven
 from harness.protocol.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"

@@ -4,18 +4,20 @@ archives and libraries.
 No compiler tells of these, but the two say it themselves (`--MD`, and `--dependency-file` from binutils 2.35 on). GCC starts
 them through a script of ours (`-wrapper`), wherever it has found them: no macro hides a directive from it. Whether a
 compiler does is tried beforehand. A tool that did not tell of a build, Clang's own assembler say, is named: nobody knows
-then. What is assembled at link time would not pass the script, so there is no link-time optimization.
+then. What is assembled at link time would not pass the script, so there is no link-time optimization. Whether an extension is
+what its sources say follows from that, and from what compilers read.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,11 @@ from harness.build.dependencies import files_of_rule
 from harness.build.flags import LARGEST_BYTES, TOOLKITS
 from harness.build.installed_folders import installed_places
 from harness.build.toolchain import cuda_home, find_host_compiler
+from harness.model.files.carried_code import text_carries_code
 
+# A zero, and how a source that is said to be preprocessed asks for a header that was compiled before.
+_NO_SOURCES = (b"\0", b"pch_preprocess")
+_HEAD_BYTES = 4096  # in which every object, library and archive has a zero
 # The last of two such options counts, and a candidate's come before. A linker that a flag names may know no such option.
 _SCRIPT = """#!/bin/sh
 case ${{1##*/}} in
@@ -227,3 +233,62 @@ def _program(path: Path, text: str) -> str:
 def _ran(command: Sequence[str]) -> None:
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+
+def why_unproven(taken: TakenIn, read: Collection[str], own: Iterable[str], flags: str, unsettled: Path | None) -> str:
+    """Why nobody knows whether an extension is what its sources say; empty where it is so.
+
+    `taken` is what assembler and linker took in, `read` what compilers read, and `own` what of that came with no toolchain: the
+    candidate's headers, and what PyTorch wrote of its call. Those and the `flags` are looked at for machine code, whatever text
+    the candidate's own file had. What lies below `unsettled` its process may write again before anybody looks. A library among
+    what compilers read was embedded, whoever installed it.
+    """
+    if taken.silent:
+        return f"{taken.silent[0]} did not tell all that its build took in (GCC's tools do, with binutils from 2.35 on)"
+    if taken.foreign:
+        return f"it has machine code that was not compiled from its sources: {taken.foreign[0][-200:]}"
+    rewritten = sorted(below(unsettled, {*read, *taken.files})) if unsettled is not None else []
+    if rewritten:
+        return f"it was compiled from what the candidate wrote while it was imported: {_short(rewritten[0])}"
+    embedded = [path for path in sorted(read) if _is_binary(path)]
+    if embedded:
+        return f"it has what a compiler read of a file that is no text: {_short(embedded[0])}"
+    carrying = [path for path in sorted(own) if _carries_code(path)] or ["a flag"] * text_carries_code(flags)
+    return f"its sources may carry machine code as bytes or as numbers: {_short(carrying[0])}" if carrying else ""
+
+
+def below(folder: Path, paths: Iterable[str]) -> set[str]:
+    """Those of `paths` that lead through `folder`, under any of its names, or where nobody can follow them."""
+    beginning = f"{os.path.realpath(folder)}{os.sep}"
+
+    @functools.cache  # most lie in a few folders
+    def leads_through(place: str) -> bool:
+        """A link below `folder` may lead elsewhere by now; what led to it has not changed."""
+        real = f"{os.path.realpath(place)}{os.sep}"
+        if real.startswith((beginning, "/proc/")):
+            return True
+        above = os.path.dirname(place)
+        return above != place and leads_through(above)
+
+    return {path for path in paths if leads_through(os.path.dirname(path)) or leads_through(path)}
+
+
+def _is_binary(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"\0" in file.read(_HEAD_BYTES)
+    except OSError:
+        return False  # that of the candidate's own counts as code
+
+
+def _carries_code(path: str) -> bool:
+    """Whether a text does, or it is none: a header compiled before, a name for something else."""
+    try:
+        text = Path(path).read_bytes() if os.path.isfile(path) else b"\0"
+    except OSError:
+        return True
+    return any(mark in text for mark in _NO_SOURCES) or text_carries_code(text.decode("utf-8", errors="replace"))
+
+
+def _short(path: str) -> str:
+    return os.path.basename(path)[:100]

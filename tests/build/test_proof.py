@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from harness.build.proof import why_unproven
-from harness.build.taken_in import NOTHING_TOLD, TakenIn
+from harness.build.taken_in import NOTHING_TOLD, TakenIn, why_unproven
 
 CODE = ", ".join(map(str, random.Random(4).randbytes(600)))
 TAKEN = TakenIn(frozenset(), (), ())
