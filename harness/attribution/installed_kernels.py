@@ -12,6 +12,7 @@ import ast
 import contextlib
 import functools
 import importlib.util
+import mmap
 import os
 import re
 import sys
@@ -30,7 +31,7 @@ _MARKS = (b"jit", b"__global__", *_STEM_MARKS)
 _LANGUAGES = ("triton", "cuda", *(mark.decode() for mark in _STEM_MARKS))
 # Tests have kernels of everybody's names, `add_kernel` and `kernel`, that add and copy; a language has functions for kernels.
 _NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test", "tutorials", "examples"})
-_CHUNK_BYTES, _LONGEST_SYMBOL, _MOST_ALIKE = 64 << 20, 64 << 10, 40_000
+_LONGEST_SYMBOL, _MOST_ALIKE = 64 << 10, 40_000
 _SYMBOL = re.compile(rb"_Z[\w.$]+")
 _MOST_KEPT = 10_000
 _carried: set[str] = set()  # names of kernels that PyTorch's libraries are known to carry
@@ -130,10 +131,12 @@ def carried_by(folder: Path, names: Collection[str]) -> set[str]:
     written = {name: _as_written(name) for name in names}
     alike: dict[str, set[str]] = {name: set() for name in names}
     for library in sorted(folder.glob("libtorch_cuda*")):
-        for chunk in _chunks(library):
+        with contextlib.suppress(OSError, ValueError), _mapped(library) as content:  # ValueError: it is empty
             for name, part in written.items():
-                if len(alike[name]) <= _MOST_ALIKE:
-                    alike[name].update(_symbols_with(part, chunk))
+                for symbol in _symbols_with(part, content):
+                    if len(alike[name]) > _MOST_ALIKE:
+                        break
+                    alike[name].add(symbol)
     carried_names = {name for name, symbols in alike.items() if name in symbols or len(symbols) > _MOST_ALIKE}
     others = alike.keys() - carried_names
     return carried_names | {name for name in others if name in demangled_names(sorted(alike[name], key=len)).values()}
@@ -145,17 +148,17 @@ def _as_written(name: str) -> bytes:
     return name.encode() if is_mangled(name) else f"{len(bare)}{bare}".encode()
 
 
-def _symbols_with(part: bytes, chunk: bytes) -> Iterator[str]:
-    """The symbols in `chunk` of functions in a namespace whose own name is `part`: I, E or nothing comes after."""
-    at = chunk.find(part)
+def _symbols_with(part: bytes, content: mmap.mmap) -> Iterator[str]:
+    """The symbols in `content` of functions in a namespace whose own name is `part`: I, E or nothing comes after."""
+    at = content.find(part)
     while at >= 0:
         after = at + len(part)
-        if chunk[after : after + 1] in (b"I", b"E", b"\0"):
-            begin = chunk.rfind(b"\0", max(0, at - _LONGEST_SYMBOL), at) + 1
-            end = chunk.find(b"\0", after, after + _LONGEST_SYMBOL)
-            if end >= 0 and _SYMBOL.fullmatch(chunk, begin, end):
-                yield chunk[begin:end].decode()
-        at = chunk.find(part, after)
+        if content[after : after + 1] in (b"I", b"E", b"\0"):
+            begin = content.rfind(b"\0", max(0, at - _LONGEST_SYMBOL), at) + 1
+            end = content.find(b"\0", after, after + _LONGEST_SYMBOL)
+            if end >= 0 and _SYMBOL.fullmatch(content, begin, end):
+                yield content[begin:end].decode()
+        at = content.find(part, after)
 
 
 def _pytorch_libraries() -> Path:
@@ -163,13 +166,8 @@ def _pytorch_libraries() -> Path:
     return Path(spec.origin).parent / "lib" if spec is not None and spec.origin is not None else Path(os.devnull)
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    """The file in pieces, each beginning with the end of the one before, so that no name is cut in two."""
-    try:
-        with path.open("rb") as file:
-            last = b""
-            while piece := file.read(_CHUNK_BYTES):
-                yield last + piece
-                last = piece[-_LONGEST_SYMBOL:]
-    except OSError:
-        return
+@contextlib.contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    """The file as memory, which is read once from the disk for all processes and copied nowhere."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        yield content
