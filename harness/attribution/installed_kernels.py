@@ -117,13 +117,13 @@ def shipped_by_pytorch(names: Collection[str]) -> set[str]:
     a new one takes a second. What was found is kept, as PyTorch's own come again in row after row; that a name was not
     found may be a moment's doing, where a tool was slow.
     """
-    new = [name for name in names if name not in _carried]
+    known = _carried.intersection(names)
+    new = set(names) - known
     found = carried_by(_pytorch_libraries(), new) if new else set()
-    known = {name for name in names if name in _carried} | found
     if len(_carried) > _MOST_KEPT:
         _carried.clear()
     _carried.update(found)
-    return known
+    return known | found
 
 
 def carried_by(folder: Path, names: Collection[str]) -> set[str]:

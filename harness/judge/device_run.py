@@ -127,8 +127,10 @@ class DeviceRun:
             self._judge_and_baseline(BASELINES["eager"], None)
         elif self._control.is_old or self._control.could_be_quieter:
             self._control.renew()
-        self._judge_and_baseline(candidate, None)
-        self._judge.forget_ready()  # nobody knows when the next one comes
+        try:
+            self._judge_and_baseline(candidate, None)
+        finally:
+            self._judge.forget_ready()  # nobody knows when the next one comes
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""

@@ -92,8 +92,8 @@ def _defined_at(function: Any) -> str:
 
 
 def describe(error: BaseException, called: Any = None) -> dict[str, Any]:
-    """A frame's worth of words on an exception, or on its cause in the kernel where Triton's interpreter raised it. Where none
-    of the candidate's own code was reached, as with too few arguments, it was at the function that was `called`.
+    """A frame's worth of words on an exception, or on its cause in the kernel where Triton's interpreter raised it. Where
+    the arguments did not fit, no code of the candidate's was reached: the place is that of the function that was `called`.
     """
     in_kernel = type(error).__name__ == "InterpreterError" and error.__cause__ is not None
     error = error.__cause__ if in_kernel else error
@@ -102,12 +102,15 @@ def describe(error: BaseException, called: Any = None) -> dict[str, Any]:
         if not frame.filename.startswith(_HERE) and "<frozen importlib" not in frame.filename
     ]
     theirs = [frame for frame in frames if not frame.filename.startswith((_TORCH, _STDLIB))]
+    where = f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else ""
+    if not theirs and isinstance(error, TypeError):
+        where = _defined_at(called)
     message = str(error)
     lines = message.strip().splitlines()
     return {
         "type": type(error).__name__,
         "message": lines[0][:400] if lines else "",
-        "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else _defined_at(called),
+        "where": where,
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "in_kernel": in_kernel,
         # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.

@@ -55,11 +55,13 @@ def test_an_exception_is_described_by_type_first_line_and_place(module):
     assert words["out_of_memory"] is False
 
 
-def test_what_was_called_with_too_few_arguments_is_where_it_is_defined(module):
+def test_a_function_whose_arguments_do_not_fit_is_where_it_is_defined(module):
     model = construct(module, [], 0, torch.device("cpu"))
     error = TypeError("forward() takes 2 positional arguments but 3 were given")  # by whom it is called: the harness or PyTorch
     place = describe(error, model.forward)["where"]
     assert place == f"{module.__file__}:{module.ModelNew.forward.__code__.co_firstlineno}"
+    later = RuntimeError("CUDA error: an illegal memory access was encountered")  # of a kernel, seen when it is waited for
+    assert describe(later, model.forward)["where"] == "", "nobody knows which line it was"
     for unknown in (None, print, torch.nn.Linear.forward, describe):
         assert describe(error, unknown)["where"] == "", "the harness's and PyTorch's own are no place of his"
 

@@ -87,8 +87,8 @@ def _some_of(differing: torch.Tensor, of: int) -> torch.Tensor:
 
 
 def _one_of_each_part(count: int, parts: int) -> torch.Tensor:
-    """A number below `count` from each of so many parts of about the same size (int64, on the CPU): all differ, which to draw
-    them from the whole and to drop the doubles took 18 ms.
+    """A number below `count` from each of so many parts of about the same size (int64, on the CPU), so that all differ. To draw
+    262,144 from the whole and drop the doubles took 18 ms beside an H200, where this takes 2 ms on two cores.
     """
     edges = torch.arange(parts + 1) * count // parts
     return edges[:-1] + torch.randint(1 << 62, (parts,), generator=_generator(torch.device("cpu"))) % edges.diff()

@@ -98,7 +98,7 @@ class Dispatcher:
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
-        self._doubting: set[int] = set()  # who doubts a clock, until it has judged
+        self._doubting: set[int] = set()  # these, until they have judged: each doubts a clock
         self._packed: OrderedDict[Hashable, str] = OrderedDict()  # what jobs share as JSON, by its key
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
@@ -172,7 +172,7 @@ class Dispatcher:
             self._progress.note(f"{label}: {payload[0]}")
         elif kind == "until quiet":
             self._until_quiet.add(number)
-            self._doubting |= {number} if payload[0] else set()
+            self._doubting.add(number)
         elif kind == "answer":
             self._answered(number, *payload)
         elif kind == "unsent":

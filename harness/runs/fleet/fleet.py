@@ -192,7 +192,8 @@ class Fleet:
             self._waiting[number] = payload[0]
         elif kind == "until quiet":
             self._until_quiet.add(number)
-            self._doubting |= {number} if payload[0] else set()
+            if payload[0]:
+                self._doubting.add(number)
         elif kind == "unsent":
             for record in self._team_of[number].unsent(number, payload[0]):
                 self._progress.done(record, label)
