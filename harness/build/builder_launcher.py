@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build import parallel_front_ends, stand_in_headers
+from harness.build.answers import check_answer, check_question
 from harness.build.builder_progress import BuildLimits
 from harness.build.device_answers import DeviceFacts, card_of
 from harness.build.flags import unknown_flags
@@ -75,7 +76,7 @@ class Builders:
             flags = unknown_flags(call, call["state"]["common"])
             slim = bool(frame["slim_headers"]) and stand_in_headers.is_wanted()
             if len(compiled) == MOST_CALLS:
-                raise ValueError(f"it asks for more than {MOST_CALLS} calls")
+                raise BadFrame(f"it asks for more than {MOST_CALLS} calls")
             (private / BUILT).mkdir(parents=True)
             compiling = self._spawn(candidate, private, jobs, [*copied, own.resolve()])
             begun(compiling)
@@ -111,15 +112,17 @@ class Builders:
             while answer is None:
                 frame = child.channel.receive(limits.left_s)
                 if compile_one is not None and "compile" in frame:
+                    check_question(frame)
                     ending = compile_one(frame)
                     if ending.answer is None:
                         return ending
                     child.channel.send(dict(ending.answer), timeout_s=60)
                 elif not limits.heed(frame) and (compile_one is not None or "extensions" in frame):
+                    check_answer(frame)
                     answer = frame  # of what runs none of the candidate's code a word that counts no more is none
         except FrameTimeout:
             problem = "import timeout" if limits.is_import_over else "timeout"
-        except (BadFrame, KeyError, TypeError, ValueError, AttributeError) as error:  # the last four of a forged question
+        except BadFrame as error:
             problem = f"protocol: {error}"
         except ChannelClosed:
             child.wait(10)

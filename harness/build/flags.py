@@ -121,7 +121,10 @@ def unknown_flags(call: Mapping[str, Any], common: Iterable[str] = ()) -> list[s
 
 
 def _texts(given: Any) -> list[str]:
-    return [given] if isinstance(given, str) else [str(each) for each in given or []]
+    """What a call was given for a list of texts: one, several or nothing. PyTorch says itself what else it does not take."""
+    if isinstance(given, str):
+        return [given]
+    return [str(each) for each in given] if isinstance(given, Iterable) else []
 
 
 def _is_known(flag: str) -> bool:

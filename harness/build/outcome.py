@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.build.answers import FAILURE_CODES, MISSING
 from harness.build.compiler_report import KernelReport, kernel_reports, summary
 from harness.build.diagnostics import explain, first_warnings, missing_cuda_header, needs_architecture
 from harness.build.machine_faults import machine_fault, without_compiler
@@ -19,16 +20,13 @@ from harness.build.product import Build, BuiltExtension
 from harness.build.toolchain import NVCC_HINT, Toolchain
 from harness.model.candidate import Candidate
 from harness.model.verdict import ReasonCode, Status, Verdict
+from harness.protocol.frames import BadFrame
 
 _LOG_CHARACTERS, _LINE_CHARACTERS = 200_000, 4000
 _GENERATED_BYTES, _MOST_GENERATED = 1 << 20, 64
 # What a build says it made and read is copied and hashed here, where nobody ends it.
 MOST_EXTENSIONS, _MOST_EXTENSION_BYTES = 64, 2 << 30
 _MOST_FILES, _MOST_FILE_BYTES = 5000, 512 << 20
-_FAILURE_CODES = {
-    "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
-    "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
-}
 _NO_NVCC = Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
 _NO_TRITON = Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")
 # Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled
@@ -83,11 +81,11 @@ def saved_meanwhile(candidate: Candidate) -> Verdict:
 def judge(
     ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
 ) -> tuple[Build, list[str]]:
-    """Return the build, and the files besides the candidate that it depends on."""
+    """Return the build, and the files besides the candidate that it depends on. Answers have been checked as they came."""
     try:
         return _judge(ending, candidate, toolchain, private, seconds, timeout_s)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"its build answered with a frame that no builder of ours sends ({type(error).__name__}: {error})"
+    except BadFrame as error:
+        reason = f"its build answered with a frame that no builder of ours sends ({error})"
         return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason), seconds=seconds), []
 
 
@@ -100,7 +98,8 @@ def _judge(
     answer = _with_compiled(ending.answer, [each.answer for each in ending.compiled])
     log, generated, extensions = _shortened(answer["log"]), _generated(private), answer["extensions"]
     has_cuda, kernels = any(each["cuda"] for each in extensions), kernel_reports(log)
-    cuda, verdict, failure = has_cuda or candidate.language == "cuda", None, answer["failure"]
+    cuda, verdict, failure = has_cuda or candidate.language == "cuda", None, answer.get("failure")
+    warned = answer.get("warnings") or ()
     if failure is not None:
         output = f"{failure['message']}\n{failure.get('log', '')}\n{log}"
         verdict = machine_fault(output, [private.parent]) or _failure(failure, log, candidate, generated)
@@ -108,7 +107,7 @@ def _judge(
         reason = f"for {_compiled_for(extensions, kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
     elif toolchain.compile_only and answer.get("wanted_gpu") and not extensions:
-        wanted = next((str(each) for each in answer["warnings"]), "needs a GPU while it is imported")
+        wanted = next((str(each) for each in warned), "needs a GPU while it is imported")
         reason = f"it {_shortened(wanted)}, and there is none here; run it where there is one"
         verdict = Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
@@ -116,7 +115,7 @@ def _judge(
         verdict, _extensions(extensions, private) if verdict is None else (), kernels, seconds,
         arch="+".join(toolchain.sms) if cuda else None, headers=_headers(extensions, failure),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(extensions)), log=log,
-        warnings=_shortened("\n".join(map(str, answer["warnings"]))), compiler_warnings="\n".join(compiler_warnings),
+        warnings=_shortened("\n".join(map(str, warned))), compiler_warnings="\n".join(compiler_warnings),
         is_bound=bool(answer.get("names_folder", True)), is_of_init=bool(answer.get("built_in_init", True)),
         failed=tuple(map(str, answer.get("failed") or ()))[:MOST_EXTENSIONS], unproven=_unproven(ending),
     )
@@ -131,7 +130,7 @@ def _with_compiled(answer: Mapping[str, Any], compiled: Sequence[Mapping[str, An
         **answer, "extensions": [*entries.values(), *others],
         "log": "".join(str(one["log"]) for one in (*compiled, answer)),
         "files": [*answer["files"], *(path for one in compiled for path in one["files"])],
-        "failed": [*(answer.get("failed") or ()), *(key for one in compiled for key in one["failed"])],
+        "failed": [*(answer.get("failed") or ()), *(key for one in compiled for key in (one.get("failed") or ()))],
     }
 
 
@@ -175,7 +174,7 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
 def _failure(failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]) -> Verdict:
     """Put a builder's failure into words, against the candidate's own lines."""
     kind, message = failure["kind"], _shortened(failure["message"])
-    if kind in ("no_nvcc", "no_triton"):
+    if kind in MISSING:
         return _NO_NVCC if kind == "no_nvcc" else _NO_TRITON
     if kind == "compile_error":
         output = _shortened(failure.get("log", "")) or log
@@ -195,7 +194,7 @@ def _failure(failure: Mapping[str, Any], log: str, candidate: Candidate, generat
         reason = explanation or f"{candidate.path.name}: {first_line}"
         return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
     place = f"{candidate.path.name}:{failure['line']}" if failure.get("line") else candidate.path.name
-    return Verdict(Status.BUILD_FAILED, _FAILURE_CODES[kind], f"{place}: {message}")
+    return Verdict(Status.BUILD_FAILED, FAILURE_CODES[kind], f"{place}: {message}")
 
 
 def _shortened(text: Any) -> str:
@@ -204,38 +203,38 @@ def _shortened(text: Any) -> str:
 
 
 def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[BuiltExtension, ...]:
-    """What was built. Raises ValueError for more than any candidate builds."""
+    """What was built. Raises BadFrame for more than any candidate builds."""
     if len(entries) > MOST_EXTENSIONS:
-        raise ValueError(f"{len(entries)} extensions, where {MOST_EXTENSIONS} are the most")
+        raise BadFrame(f"{len(entries)} extensions, where {MOST_EXTENSIONS} are the most")
     extensions = tuple(_extension(each, private) for each in entries)
     size_bytes = sum(each.path.stat().st_size for each in extensions)
     if size_bytes > _MOST_EXTENSION_BYTES:
         most_gb = _MOST_EXTENSION_BYTES / 1e9
-        raise ValueError(f"extensions of {size_bytes / 1e9:.1f} GB, where {most_gb:.1f} are the most")
+        raise BadFrame(f"extensions of {size_bytes / 1e9:.1f} GB, where {most_gb:.1f} are the most")
     return extensions
 
 
 def _files(named: Sequence[Any], private: Path) -> list[str]:
-    """The files that a build depends on, but for the candidate and what is its own. Raises ValueError for too many."""
+    """The files that a build depends on, but for the candidate and what is its own. Raises BadFrame for too many."""
     paths = sorted({str(path) for path in named})
     if len(paths) > _MOST_FILES:
-        raise ValueError(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
+        raise BadFrame(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
     files = [path for path in paths if Path(path).is_file()]
     size_bytes = sum(Path(path).stat().st_size for path in files)
     if size_bytes > _MOST_FILE_BYTES:
         most_gb = _MOST_FILE_BYTES / 1e9
-        raise ValueError(f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {most_gb:.1f} are the most")
+        raise BadFrame(f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {most_gb:.1f} are the most")
     return [path for path in files if not path.startswith(f"{private.resolve()}{os.sep}")]
 
 
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
-    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own."""
+    """Take one extension from the answer. Raises BadFrame for a path that is no file of the builder's own."""
     path = Path(str(entry["path"]))
     if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(private.resolve()):
-        raise ValueError(f"{path.name} is no file in the build's own folder")
+        raise BadFrame(f"{path.name} is no file in the build's own folder")
     key, name = str(entry["key"]), str(entry["module_name"])
     if not key.isalnum() or not name.isidentifier():
-        raise ValueError(f"{name!r} is no name of a module")
+        raise BadFrame(f"{name!r} is no name of a module")
     return BuiltExtension(key, name, path, "", bool(entry["is_python_module"]))
 
 

@@ -23,7 +23,7 @@ from harness.protocol import cpu_cache_flush, passes
 from harness.protocol.arena import Arena
 from harness.protocol.clocks.heap import SteadyHeap
 from harness.protocol.clocks.stopwatch import MonotonicClock
-from harness.protocol.frames import Channel, FrameTimeout
+from harness.protocol.frames import Channel, FrameTimeout, whole_number
 from harness.reference.host_memory import available_host_bytes
 from harness.reference.inputs.late_inputs import LateInputs
 from harness.reference.inputs.sets import InputSet
@@ -135,8 +135,8 @@ class CpuBackend:
         except FrameTimeout:
             return None
         if "flushed" in frame:
-            return CacheFlushed(int(frame["flushed"]))
-        return LaunchReached(int(frame["turn"])) if "turn" in frame else frame
+            return CacheFlushed(whole_number(frame, "flushed"))
+        return LaunchReached(whole_number(frame, "turn")) if "turn" in frame else frame
 
     def _nothing(self) -> None:
         """No kernel runs on a GPU, a call is over when it returns, regions stay in an arena that cannot shrink,

@@ -24,7 +24,15 @@ import torch
 from harness.attribution import code_regions
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
-    Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_of_calls, middle_of_calls, owners_of,
+    Owners,
+    Provenance,
+    Span,
+    busy_us,
+    kind_on_cpu,
+    kind_on_gpu,
+    least_of_calls,
+    middle_of_calls,
+    owners_of,
 )
 from harness.attribution.linked_symbols import foreign_functions
 from harness.attribution.loaded_code import not_of_the_build
@@ -41,6 +49,7 @@ from harness.launch.session import Session
 from harness.model.device_limits import DeviceLimits
 from harness.model.files.carried_code import source_carries_code
 from harness.model.verdict import ReasonCode, Status
+from harness.protocol.frames import BadFrame
 from harness.protocol.layout import TensorSpec
 from harness.reference.reference_model import Reference
 from harness.timing.doubts import by_chance_us
@@ -298,17 +307,15 @@ def _trace_on_cpu(session: Session, reference: Reference, prepared: Prepared, ti
     for _ in range(1 if timing.is_brief else _TRIES):  # of what takes seconds, one is enough
         try:
             beside_us = session.core_time_beside_us()
-            listing = _profiled(session, reference, prepared)
-            listing["others_us"] += session.core_time_beside_us() - beside_us
-            provenance = _kind_on_cpu(listing, prepared)
-        except Failed as failure:
+            listing = _listing_of(_profiled(session, reference, prepared))
+        except (Failed, BadFrame) as error:
             if alike:
                 break
-            return _untraced(failure)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
-            if alike:
-                break
-            return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
+            if isinstance(error, BadFrame):
+                return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
+            return _untraced(error)
+        listing["others_us"] += session.core_time_beside_us() - beside_us
+        provenance = _kind_on_cpu(listing, prepared)
         unlike = unlike_timed(provenance.busy_us, timing, session.backend.limits)
         if unlike is None:
             alike.append(provenance)
@@ -340,15 +347,34 @@ def _profiled(session: Session, reference: Reference, prepared: Prepared) -> dic
     return listing
 
 
+def _listing_of(report: dict[str, Any]) -> dict[str, Any]:
+    """What a worker on a CPU reports of a watched launch, its times as floats. Raises BadFrame where that is none."""
+    operators, addresses = report.get("operators"), report.get("addresses")
+    if not isinstance(addresses, list) or not isinstance(operators, list):
+        raise BadFrame("a listing without operators or addresses")
+    if not all(isinstance(each, dict) for each in operators):
+        raise BadFrame("a listing of operators that are none")
+    named = [{"name": str(each.get("name")), "us": _time_us(each.get("us") or 0.0)} for each in operators]
+    times = {key: _time_us(report.get(key)) for key in ("total_us", "own_us", "others_us", "idle_us")}
+    is_said = {key: report.get(key) is not False for key in ("called_back", "others_began")}
+    return {**times, **is_said, "operators": named, "addresses": addresses}
+
+
+def _time_us(value: Any) -> float:
+    """A number of a listing; whether it is a time its reader asks. Raises BadFrame for what is none."""
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise BadFrame("a listing with times that are none") from None
+
+
 def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
-    """The kind of a watched launch. Raises what a listing that is none makes of it."""
-    total_us = float(listing["total_us"])
+    total_us = listing["total_us"]
     provenance = kind_on_cpu(
-        listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(prepared.extensions),
-        pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
+        listing["operators"], listing["own_us"], total_us, has_extension=bool(prepared.extensions),
+        pytorchs=_pytorchs_operators(), called_back=listing["called_back"],
         foreign=[*foreign_functions(*prepared.extensions), *_foreign_addresses(listing["addresses"], prepared)],
-        others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
-        idle_us=float(listing["idle_us"]),
+        others_us=listing["others_us"], others_began=listing["others_began"], idle_us=listing["idle_us"],
     )
     return replace(provenance, busy_us=total_us)
 

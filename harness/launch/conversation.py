@@ -6,7 +6,6 @@ when patience ends, because a candidate that synchronises inside `forward` can q
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from harness.attribution.recording import Recording
 from harness.device.backend import Backend, CacheFlushed, LaunchReached
 from harness.launch import failures
 from harness.model.verdict import ReasonCode, Status
-from harness.protocol.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
+from harness.protocol.frames import BadFrame, Channel, ChannelClosed, FrameTimeout, whole_number
 
 # A queue that is not full by then belongs to a candidate that synchronises inside forward.
 GATE_PATIENCE_S = 0.4
@@ -26,6 +25,7 @@ _POLL_S = 0.05
 # Of the launches of a segment whose flush and output are looked at, so many: each look takes milliseconds.
 _INSPECTED = 8
 _MOST_BYTES = 1 << 48
+_MOST_MICROSECONDS = 1e15  # thirty years
 _DRAWN = secrets.SystemRandom()
 
 
@@ -143,25 +143,27 @@ class LaunchConversation:
             raise self._too_slow() from None
         except ChannelClosed:
             raise self._death(self._words.dying) from None
-        except (BadFrame, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise failures.protocol(str(error) or type(error).__name__) from None
+        except BadFrame as error:
+            raise failures.protocol(str(error)) from None
 
     def read(self, reply: dict[str, Any], inputs_kept: Sequence[bool]) -> Launches:
         """Check and convert the report of the launches. Raises Failed."""
         try:
-            reports = reply["launched"]
+            reports = reply.get("launched")
+            if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
+                raise BadFrame("no launches reported")
             for index, report in enumerate(reports):
                 if "raised" in report:
                     failure = failures.from_exception(report["raised"], self._words.raising)
                     failure.launch = min(index, self._count - 1)
                     raise failure
             if self._drained:
-                raise ValueError("a queue that was cut short is reported whole")
+                raise BadFrame("a queue that was cut short is reported whole")
             if len(reports) != self._count:
-                raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
+                raise BadFrame(f"{len(reports)} launches reported where {self._count} were asked for")
             launches = [self._launch(index, report) for index, report in enumerate(reports)]
-            end_to_end_us = _microseconds(reply["end_to_end_us"])
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+            end_to_end_us = _microseconds(reply, "end_to_end_us")
+        except BadFrame as error:
             raise failures.protocol(str(error)) from None
         tail_us = _us_between(self._reached_ns[self._count], self._replied_ns)
         return Launches(launches, end_to_end_us, self.hidden if self._gate else None, inputs_kept, tail_us)
@@ -169,24 +171,21 @@ class LaunchConversation:
     def _launch(self, index: int, report: dict[str, Any]) -> Launch:
         fault = report.get("fault")
         if fault is not None and not isinstance(fault, dict):
-            raise ValueError("a launch reported a fault that is none")
+            raise BadFrame("a launch reported a fault that is none")
         gone_ns, opened_ns, ended_ns = self._gone_ns[index], self._opened_ns[index], self._reached_ns[index + 1]
         if gone_ns is None:
-            raise ValueError("a launch was reported whose turn never came")
+            raise BadFrame("a launch was reported whose turn never came")
         wall_us = _us_between(gone_ns, ended_ns)
         values = report.get("values", [])
         if not isinstance(values, list):
-            raise ValueError("a launch reported values that are no list")
+            raise BadFrame("a launch reported values that are no list")
         if fault is not None:
             return Launch(0.0, 0.0, wall_us, fault, values)
-        beyond = report.get("beyond")
-        if beyond is not None:
-            beyond = _bytes(beyond[0]), _bytes(beyond[1])
-        times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
-        forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
+        times_us = _microseconds(report, "time_us"), _microseconds(report, "host_us")
+        forward_us = _microseconds(report, "forward_us") if "forward_us" in report else None
         flush_us = None if self._backend.limits.gates_queues else _us_between(gone_ns, opened_ns)
         return Launch(
-            *times_us, wall_us, None, values, beyond, forward_us, flush_us, _us_between(opened_ns, ended_ns),
+            *times_us, wall_us, None, values, _beyond(report), forward_us, flush_us, _us_between(opened_ns, ended_ns),
             report.get("reordered") is True, opened_ns,
         )
 
@@ -195,7 +194,7 @@ class LaunchConversation:
         if index == -1:
             return  # the end of the queue before, seen late: its report had already come
         if index not in (self._reached + 1, self._count) or index <= self._reached:
-            raise ValueError(f"turn {turn.sequence} is not the next of this queue")
+            raise BadFrame(f"turn {turn.sequence} is not the next of this queue")
         if self._flushed < self._reached and not self._drained:
             raise _not_flushed("nothing was said of it")
         self._reached = index
@@ -217,7 +216,7 @@ class LaunchConversation:
         if self._drained:
             return
         if index != self._reached or index == self._flushed or not 0 <= index < self._count:
-            raise ValueError(f"launch {flushed.sequence} is not the one whose cache was to be made cold")
+            raise BadFrame(f"launch {flushed.sequence} is not the one whose cache was to be made cold")
         fault = self._backend.flush_fault(index, inspect=index in self._inspected)
         if fault is not None:
             raise _not_flushed(fault)
@@ -233,7 +232,7 @@ class LaunchConversation:
             if self._gate_waits:
                 self.hidden = True
                 self._release(0)
-            if int(frame["queued"]) != self._count:
+            if whole_number(frame, "queued") != self._count:
                 self._drained = True
                 self._backend.release_all(self._channel, self._first + self._count)
             return None
@@ -265,15 +264,25 @@ def _not_flushed(fault: str) -> failures.Failed:
     )
 
 
-def _microseconds(value: Any) -> float:
-    """A time as a worker reports it. Raises ValueError for anything but a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
-        raise ValueError(f"a time of {value!r} was reported")
+def _microseconds(report: dict[str, Any], key: str) -> float:
+    """A time as a worker reports it. Raises BadFrame for anything but a positive, finite number."""
+    value = report.get(key)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _MOST_MICROSECONDS
+    if not is_number or not value > 0:
+        raise BadFrame(f"a time of {str(value)[:40]} was reported")
     return float(value)
 
 
-def _bytes(value: Any) -> int:
-    """A number of bytes as a worker reports it. Raises ValueError for one that no memory has: it stands in a reason."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_BYTES:
-        raise ValueError("a number of bytes was reported that is none")
-    return value
+def _beyond(report: dict[str, Any]) -> tuple[int, int] | None:
+    """The bytes written behind an output, and those guarded, if a worker reports any. Raises BadFrame for what is none."""
+    beyond = report.get("beyond")
+    if beyond is None:
+        return None
+    if not isinstance(beyond, list) or len(beyond) != 2 or not all(map(_is_size, beyond)):
+        raise BadFrame("a number of bytes was reported that is none")
+    return beyond[0], beyond[1]
+
+
+def _is_size(value: Any) -> bool:
+    """Whether `value` is a number of bytes that a memory may have: it stands in a reason."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_BYTES

@@ -155,8 +155,6 @@ class Session:
             self._take_outputs(len(sets))
             self._sequence += len(sets) + 1
             self._raise_unbuilt(reply)
-            if "launched" not in reply:
-                raise failures.protocol("no launches reported")
             late = self.backend.written_late()
             if late:
                 raise failures.written_late(late[0], len(sets))
@@ -304,14 +302,18 @@ class Session:
         try:
             if send:
                 self.child.channel.send(command, timeout_s)
-            reply = self.child.channel.receive(timeout_s)
+            reply = self._received(timeout_s)
         except FrameTimeout:
             reason = f"still {doing} after {timeout_s:g} s"
             raise failures.failed(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason) from None
         except ChannelClosed:
             raise failures.death(self.child, doing) from None
-        except BadFrame as error:
-            raise failures.protocol(str(error)) from None
         if "broken" in reply:
             raise failures.from_exception(reply["broken"], f"while {doing}")
         return reply
+
+    def _received(self, timeout_s: float) -> dict[str, Any]:
+        try:
+            return self.child.channel.receive(timeout_s)
+        except BadFrame as error:
+            raise failures.protocol(str(error)) from None

@@ -28,7 +28,7 @@ class FrameTimeout(WireError):
 
 
 class BadFrame(WireError):
-    """Raised when what came is no frame: too long, not JSON, or not an object."""
+    """Raised when what came is no frame (too long, not JSON, not an object), or none that a process of ours sends."""
 
 
 class Channel:
@@ -95,6 +95,14 @@ class Channel:
             if not chunk:
                 raise ChannelClosed("the far side is gone")
             self._parts += chunk
+
+
+def whole_number(frame: dict[str, Any], key: str) -> int:
+    """The whole number that stands under `key` in a frame of the far side's. Raises BadFrame where none does."""
+    value = frame.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadFrame(f"{key!r} is no whole number in a frame")
+    return value
 
 
 def channel_pair() -> tuple[Channel, socket.socket]:

@@ -108,15 +108,6 @@ def judged(tmp_path, body):
     return build.verdict
 
 
-@pytest.mark.parametrize("body", [
-    {}, answer(extensions=[{"key": "k"}]), answer(failure={"kind": "unheard of", "message": ""}),
-    answer(extensions=7), {"extensions": None},
-])
-def test_an_answer_that_no_builder_of_ours_gives_is_rejected(tmp_path, body):
-    verdict = judged(tmp_path, body)
-    assert verdict.status is Status.REJECTED and verdict.reason_code is ReasonCode.PROTOCOL
-
-
 @pytest.mark.parametrize("kind", ["outside", "link"])
 def test_a_library_outside_the_builds_own_folder_is_not_taken(tmp_path, kind):
     private = tmp_path / "private"

@@ -7,7 +7,7 @@ import torch
 
 from harness.device.backend import CacheFlushed, LaunchReached
 from harness.device.cpu import CpuBackend
-from harness.protocol.frames import Channel, channel_pair
+from harness.protocol.frames import BadFrame, Channel, channel_pair
 from harness.protocol.layout import REGION_BYTES
 from harness.reference.inputs.late_inputs import late_inputs
 from harness.reference.inputs.sets import draw_set
@@ -116,11 +116,12 @@ def test_turns_and_frames_are_told_apart_and_silence_is_none(backend, ends):
     assert backend.poll(near, 0.01) is None
 
 
-@pytest.mark.parametrize("turn", ["x", None, [], {}])
-def test_a_turn_that_is_no_number_raises_what_the_session_knows(backend, ends, turn):
+@pytest.mark.parametrize("word", ["turn", "flushed"])
+@pytest.mark.parametrize("number", ["x", None, [], {}, 1.5, True])
+def test_a_turn_or_a_flush_that_is_no_number_is_no_frame(backend, ends, word, number):
     near, far = ends
-    far.send({"turn": turn})
-    with pytest.raises((ValueError, TypeError)):
+    far.send({word: number})
+    with pytest.raises(BadFrame):
         backend.poll(near, 5)
 
 

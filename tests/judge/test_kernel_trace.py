@@ -342,18 +342,39 @@ def all_its_own(reference, own_files):
 
 @pytest.mark.parametrize(
     "listing",
-    [{}, {"total_us": "long"}, {"total_us": 1.0, "operators": 7, "others_us": 0.0}, {"total_us": None, "others_us": 0.0}],
+    [{}, {"total_us": "long"}, {"operators": 7}, {"operators": [7]}, {"addresses": None}, {"total_us": None},
+     {"own_us": 10**400}, {"idle_us": []}, {"operators": [{"name": "aten::mm", "us": "long"}]}],
 )
-def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
-    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
-    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
-    session = Session(listing)
-    session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
-    session.backend.limits = CPU
-    prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
-    found = trace(session, SimpleNamespace(draw=lambda: None, output_specs=()), prepared, timing(1000.0))
+def test_a_listing_that_is_none_is_unknown(traced_on_a_cpu, listing):
+    found = traced_on_a_cpu({**on_a_cpu(0.99), **listing} if listing else {})
     assert found.kind == "unknown"
     assert found.notes == ("the profiler's listing could not be read",)
+
+
+@pytest.mark.parametrize("error", [KeyError, TypeError, ValueError, AttributeError])
+def test_an_exception_of_the_judges_own_is_no_fault_of_a_listing(traced_on_a_cpu, monkeypatch, error):
+    def defect(*_, **__):
+        raise error("of the judge's own")
+
+    monkeypatch.setattr(kernel_trace, "kind_on_cpu", defect)
+    with pytest.raises(error, match="of the judge's own"):
+        traced_on_a_cpu(on_a_cpu(0.99))
+
+
+@pytest.fixture
+def traced_on_a_cpu(tmp_path, monkeypatch):
+    """`traced_on_a_cpu(listing)`: what is made of a worker's listing on a CPU."""
+    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
+
+    def made_of(listing):
+        session = Session(listing)
+        session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
+        session.backend.limits = CPU
+        prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
+        return trace(session, SimpleNamespace(draw=lambda: None, output_specs=()), prepared, timing(1000.0))
+
+    return made_of
 
 
 def on_a_cpu(own_share):

@@ -206,6 +206,18 @@ def test_every_violation_of_the_protocol_is_rejected_as_one(opened, script):
     assert verdict_of(caught) == PROTOCOL
 
 
+@pytest.mark.parametrize("error", [TypeError, KeyError, ValueError, OverflowError])
+@pytest.mark.parametrize("step", ["poll", "release", "flush_fault", "open_window", "written_late", "slots_unchanged"])
+def test_an_exception_of_the_judges_own_is_not_said_to_break_the_protocol(opened, cpu_backend, monkeypatch, step, error):
+    def defect(*_, **__):
+        raise error("of the judge's own")
+
+    session, _, sets = opened(lambda far: far.launches(2))
+    monkeypatch.setattr(cpu_backend, step, defect)
+    with pytest.raises(error, match="of the judge's own"):
+        session.launch(sets, gate=False)
+
+
 def test_the_end_of_the_queue_before_may_be_seen_late(opened):
     def script(far):
         first = far.launches(2)
