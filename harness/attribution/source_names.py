@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.attribution.kernel_names import cute_stem, tilelang_stem
-from harness.model.errors import InputError
 from harness.model.files.carried_code import C_COMMENT
+from harness.model.files.imported_sources import imported_sources
 from harness.model.files.python_source import SourceFault, parsed
-from harness.model.files.text_files import decoded
 
 _C_TOKEN = re.compile(r"[A-Za-z_]\w*|\S")
 # Attributes that may stand between __global__ and the name, with an argument list of their own.
@@ -26,9 +25,6 @@ _ATTRIBUTES = frozenset({
     "requires",
 })
 _PYTHON_DEFINITION = re.compile(r"^[ \t]*def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
-# Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
-_IMPORTED = re.compile(r"^[ \t\f]*(?:from|import)[ \t\f]+\.?(\w+)", re.MULTILINE)
-
 # The decorators of CuTe DSL's kernels and of TileLang's.
 _STEMS = {"kernel": cute_stem, "prim_func": tilelang_stem}
 
@@ -45,7 +41,7 @@ class SourceNames:
 def source_names(path: Path) -> SourceNames:
     """What the candidate at `path`, and the modules beside it that it imports, define. Raises nothing."""
     kernels, functions, stems = set(), set(), set()
-    for text in texts_of(path):
+    for _, text in imported_sources(path):
         try:
             tree = parsed(text)
         except SourceFault:
@@ -78,7 +74,7 @@ def _last_name(node: ast.expr) -> str:
 
 def source_text(path: Path) -> str:
     """The text that `source_names` reads, for a look at what it uses; "\\0" when it cannot be read."""
-    return "\n".join(texts_of(path))
+    return "\n".join(text for _, text in imported_sources(path))
 
 
 def kernels_in(cuda: str) -> set[str]:
@@ -118,25 +114,6 @@ def _closing_of(tokens: list[str]) -> dict[int, int]:
         elif token == ")" and open_at:
             closed_at[open_at.pop()] = position
     return closed_at
-
-
-def texts_of(path: Path) -> Iterator[str]:
-    """The candidate's text, then those of the modules that it imports from its own folder; of one that cannot be read what no
-    parser takes.
-    """
-    waiting, seen = [path], set()
-    while waiting:
-        current = waiting.pop(0)
-        if current in seen:
-            continue
-        seen.add(current)
-        try:
-            text = decoded(current.read_bytes(), current)
-        except (OSError, InputError):
-            text = "\0"
-        yield text
-        names = _IMPORTED.findall(text)
-        waiting += [beside for name in names if (beside := path.parent / f"{name}.py").is_file()]
 
 
 def _strings(tree: ast.Module) -> Iterator[str]:

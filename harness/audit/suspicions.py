@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from harness.model.files.imported_sources import UNREADABLE, imported_sources
 from harness.model.files.python_source import SourceFault, parsed
 from harness.model.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from harness.judge.judgement import Judgement
+    from harness.model.candidate import Candidate
 
 _LONGEST_PATH = 50  # each link of a chain of attributes is looked at as the end of one
 _WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
@@ -49,19 +52,36 @@ _REACHING = {path: words for words, paths in (
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One finding: the line, what it does in words, and whether it changes what others rely on."""
+    """One finding: the line, what it does in words, whether it changes what others rely on, and the module beside the
+    candidate's file that it is in, if any.
+    """
 
     line: int
     words: str
     patches: bool
+    module: str = ""
 
     @property
     def text(self) -> str:
-        return f"line {self.line} {self.words}"
+        return f"line {self.line} {f'of {self.module} ' if self.module else ''}{self.words}"
+
+
+def suspicions_of(candidate: Candidate) -> list[Suspicion]:
+    """Findings in the source of `candidate`, then those in the modules beside it that it imports."""
+    if candidate.files is None:
+        modules = [(path.name, text) for path, text in islice(imported_sources(candidate.path), 1, None)]
+    else:
+        modules = [(name, text) for name, text in candidate.files if name.endswith(".py")]
+    found = suspicions_in(candidate.source)
+    for name, text in modules:
+        found += [replace(each, module=name) for each in suspicions_in(text)]
+    return found
 
 
 def suspicions_in(source: str) -> list[Suspicion]:
     """Findings in order of their lines; none for a source that does not parse."""
+    if source == UNREADABLE:
+        return [Suspicion(1, "cannot be read as Python reads it", False)]
     try:
         tree = parsed(source)
     except SourceFault:
@@ -139,9 +159,8 @@ def _is_watched(path: str) -> bool:
     return "." in path and path.split(".")[0] in _WATCHED_MODULES
 
 
-def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
+def with_suspicions(verdict: Verdict, suspicions: Sequence[Suspicion], judgement: Judgement) -> Verdict:
     """Where to look in the source, beside a finding; beside a good row, its word on its own kernels is not taken."""
-    suspicions = suspicions_in(source)
     if verdict.status is Status.OK and suspicions:
         judgement.warnings += [f"its {each.text}: look at it" for each in suspicions if each.patches]
         provenance = judgement.provenance

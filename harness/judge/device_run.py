@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from harness.audit.suspicions import with_suspicions
+from harness.audit.suspicions import suspicions_of, with_suspicions
 from harness.build.late_requests import may_go_on
 from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
@@ -34,6 +35,7 @@ from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
 from harness.results.assembly import CANARIES_KEEP_S, measured_facts, record_of, samples_of
 from harness.results.own_baseline import RowsOverBaseline
+from harness.results.record import Record
 from harness.results.writer import RecordSink
 from harness.timing.stats import load_ahead
 from harness.tools.sanitizer.examination import Examiner
@@ -173,6 +175,17 @@ class DeviceRun:
                 self._write_rows()
 
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
+        try:
+            record, samples = self._judged(entry, following)
+        except HarnessError:
+            raise
+        except Exception as error:  # ours: that row says so and has no rank, and the run goes on
+            record, samples = self._recorded(entry, *_own_defect(error))
+        self._rows.add(record, samples, is_own=entry is self._problem.baseline)
+        if self._problem.baseline is None or entry is not BASELINES["eager"]:
+            self._write_rows()  # else its speedup over the baseline is known when that is judged, which is next
+
+    def _judged(self, entry: Entry, following: Entry | None) -> tuple[Record, Mapping[str, Any]]:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
         self._following = following
         build = judgement = None
@@ -187,10 +200,10 @@ class DeviceRun:
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
                 build = self._build_pool.build_of(entry)
-                verdict = with_suspicions(verdict, entry.source, judgement)
+                verdict = with_suspicions(verdict, suspicions_of(entry), judgement)
                 if not entry.is_as_read:  # its process read the file by itself, and the record is of what was read here
                     verdict, judgement = saved_meanwhile(entry), None
-        self._record(entry, verdict, build, judgement)
+        return self._recorded(entry, verdict, build, judgement)
 
     def _fault_of(self, entry: Entry) -> Verdict | None:
         if isinstance(entry, Candidate) and entry.fault is not None:
@@ -231,9 +244,8 @@ class DeviceRun:
             )
         except HarnessError:
             raise
-        except Exception as error:
-            # Ours, or what a hostile process sent got past the session's checks: that row has no rank, and the run goes on.
-            judgement = Judgement(of_own_defect(error), traceback=traceback_of(error))
+        except Exception as error:  # ours, or what a hostile process sent got past the session's checks
+            judgement = _own_defect(error)[2]
         finally:
             starter.close()
         self._control.learn_from(prepared, judgement)
@@ -248,16 +260,16 @@ class DeviceRun:
         """What may come after the one that follows: it imports already."""
         return next((each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each)), None)
 
-    def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
+    def _recorded(
+        self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None
+    ) -> tuple[Record, Mapping[str, Any]]:
         is_candidate = isinstance(entry, Candidate)
         record = record_of(
             self._facts, name=entry.name, role=entry.role, source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
             parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )
-        self._rows.add(record, samples_of(judgement, build), is_own=entry is self._problem.baseline)
-        if self._problem.baseline is None or entry is not BASELINES["eager"]:
-            self._write_rows()  # else its speedup over the baseline is known when that is judged, which is next
+        return record, samples_of(judgement, build)
 
     def _write_rows(self) -> None:
         control = self._control.control
@@ -266,3 +278,9 @@ class DeviceRun:
             if trouble:
                 self._progress.note(trouble)
             self._progress.done(record)
+
+
+def _own_defect(error: Exception) -> tuple[Verdict, None, Judgement]:
+    """The verdict, build and judgement of an entry over which this software itself failed."""
+    verdict = of_own_defect(error)
+    return verdict, None, Judgement(verdict, traceback=traceback_of(error))

@@ -38,7 +38,6 @@ from harness.attribution.linked_symbols import foreign_functions
 from harness.attribution.loaded_code import not_of_the_build
 from harness.attribution.permitted_symbols import is_permitted
 from harness.attribution.recording import Unproven, Window, windows
-from harness.attribution.source_names import texts_of
 from harness.attribution.symbols import gather
 from harness.judge import check
 from harness.judge.launch_figures import judge_launch
@@ -48,6 +47,7 @@ from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.device_limits import DeviceLimits
 from harness.model.files.carried_code import source_carries_code
+from harness.model.files.imported_sources import imported_sources
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol.frames import BadFrame
 from harness.protocol.layout import TensorSpec
@@ -96,7 +96,7 @@ def trace(session: Session, reference: Reference, prepared: Prepared, timing: Ti
 
 
 def _carries_code(prepared: Prepared) -> bool:
-    return any(map(source_carries_code, texts_of(Path(prepared.path))))
+    return any(source_carries_code(text) for _, text in imported_sources(Path(prepared.path)))
 
 
 def _unknown(traced: Provenance, note: str) -> Provenance:

@@ -9,9 +9,7 @@ import ast
 import fnmatch
 import functools
 import hashlib
-import io
 import os
-import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -22,7 +20,7 @@ from harness.model.files import parameters
 from harness.model.files.candidate_names import BASELINES, cell_of, fault_of_name, forms_of, is_plainest
 from harness.model.files.neighbours import Places, beside
 from harness.model.files.python_source import ModuleNames, SourceFault, called_name, parsed, top_level_names
-from harness.model.files.text_files import decoded, shown
+from harness.model.files.text_files import declared_encoding, decoded, shown
 from harness.model.formats.foreign import CandidateForm
 from harness.model.paths import PROGRAM, own
 from harness.model.spelling import hint_for, listed, nearest
@@ -118,7 +116,7 @@ def candidate_of(
     except InputError as error:
         text = content.decode("utf-8", errors="replace")
         return Candidate(name, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
-    if (declared := _declared_encoding(content)) is not None:
+    if (declared := declared_encoding(content)) is not None:
         fault = f"{path.name}: declares the encoding {declared}, and is read as UTF-8. Leave the declaration out"
         return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
     files = None
@@ -181,15 +179,6 @@ def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> 
     if not left and candidates:
         raise NothingToRun(f"no candidate is left: {baseline.name} is the baseline itself")
     return left
-
-
-def _declared_encoding(content: bytes) -> str | None:
-    """Another encoding than UTF-8 by which Python would read the file; None for none."""
-    try:
-        declared, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-    except SyntaxError as error:
-        return str(error)
-    return None if declared in ("utf-8", "utf-8-sig") else declared
 
 
 def named(path: Path, among: Sequence[Path] | None = None) -> tuple[str, str | None]:

@@ -5,7 +5,9 @@ Missing files get the nearest name that exists; folders, refused permissions and
 
 from __future__ import annotations
 
+import io
 import os
+import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +48,15 @@ def decoded(content: bytes, path: Path) -> str:
         message = f"byte 0x{content[error.start]:02x} is not UTF-8"
         raise InputError(message, path, line, "Save the file again as UTF-8.") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def declared_encoding(content: bytes) -> str | None:
+    """Another encoding than UTF-8 by which Python would read a file of this `content`; None for none."""
+    try:
+        declared, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    except SyntaxError as error:
+        return str(error)
+    return None if declared in ("utf-8", "utf-8-sig") else declared
 
 
 @contextmanager
