@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from harness.device.choice import check_device_name, check_ray, require_torch
 from harness.model.errors import HarnessError, InputError
 from harness.model.spelling import hint_for
+from harness.model.verdict import traceback_of
 from harness.sandbox.prestart import prestart
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def serve(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str)
 def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
     """The answer to one job: an evaluation with the job's `id`, or an `error` with its message in words."""
     job: Any = None
+    more: dict[str, str] = {}
     try:
         job = _job(line)
         source = Path(job["path"]) if "path" in job else job["source"]
@@ -114,7 +116,8 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
         kind, message = "input" if isinstance(error, InputError) else "machine", str(error)
     except Exception as error:  # a fault of ours costs one answer, not the jobs that follow
         kind, message = "harness", f"the harness failed: {type(error).__name__}: {error}"
-    return {"id": _id_of(job, line), "error": {"kind": kind, "message": message}}
+        more = {"traceback": traceback_of(error)}
+    return {"id": _id_of(job, line), "error": {"kind": kind, "message": message, **more}}
 
 
 def _job(line: str) -> Mapping[str, Any]:

@@ -70,6 +70,7 @@ def test_the_machine_s_fault_and_ours_are_answers_too():
     assert lost == {"id": 1, "error": {"kind": "machine", "message": "the GPU does not answer"}}
     assert (bug["id"], bug["error"]["kind"]) == (2, "harness")
     assert "division by zero" in bug["error"]["message"]
+    assert bug["error"]["traceback"].startswith("Traceback") and "in judge" in bug["error"]["traceback"]
 
 
 def test_blank_lines_get_no_answer():
