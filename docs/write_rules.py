@@ -125,6 +125,7 @@ _OF_DEVICES = {
     "clock_share": "wall_share",
     "clock_us": "wall_us",
     "streams_us": "streams_us",
+    "long_call_us": "long_call_us",
     "unvouched_share": "unvouched_share",
     "unvouched_us": "unvouched_us",
     "certain": "certain_times",

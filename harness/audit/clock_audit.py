@@ -58,10 +58,11 @@ def check_times(timing: Timing, limits: DeviceLimits, floor_us: float | None, co
 
 def _check_wall_clock(timing: Timing, limits: DeviceLimits, unexplained_us: float, control: Control) -> None:
     less_us = control.less_us(timing, limits)
-    # Streams that wait in the queue make the harness's steps longer.
-    streams_us = limits.streams_us if timing.other_streams > 1 else 0.0
+    # Streams that wait in the queue make the harness's steps longer, and so does a call that is longer than the control's.
+    more_us = limits.streams_us if timing.other_streams > 1 else 0.0
+    more_us += control.around_longer_us(timing, limits)
     usual_us = max(limits.wall_share * timing.time_us, limits.wall_us, control.steps_share_us)
-    allowed_us = max(usual_us, limits.wall_us + streams_us)
+    allowed_us = max(usual_us, limits.wall_us + more_us)
     if -less_us <= unexplained_us <= allowed_us:
         return
     if unexplained_us < 0:
@@ -77,7 +78,7 @@ def _check_wall_clock(timing: Timing, limits: DeviceLimits, unexplained_us: floa
         )
         doing = "work was done outside the timed window"
         in_most_us = _in_most(unexplained_us, timing.wall_overhead_us, timing.wall_less_time_us, limits)
-        blamed_us = max(limits.certain_times * usual_us + streams_us, _UNGATED_BLAMED_US if is_ungated(timing, limits) else 0.0)
+        blamed_us = max(limits.certain_times * usual_us + more_us, _UNGATED_BLAMED_US if is_ungated(timing, limits) else 0.0)
         certain = in_most_us > blamed_us
     _fail(timing, f"its clock says {timing.time_us:.1f} µs a call, but {what}", doing, certain=certain)
 

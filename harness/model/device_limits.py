@@ -46,6 +46,8 @@ class DeviceLimits:
     wall_us: float
     # What is added to these µs where each call has work on two streams of its own, which wait as the harness's steps run.
     streams_us: float
+    # What is added to them at most around a call that is longer than the control's, of which the steps take longer.
+    long_call_us: float
     # How much longer than its own clock says a call may take by the judge's before all of that costs it rank and word:
     # a share of the call, and at least so many µs.
     unvouched_share: float
@@ -92,7 +94,7 @@ CUDA = DeviceLimits(
     # On an H200 it lay between 219 and 228 µs for 18 entries up to 8 ms, and at 248 for one of 46 ms; a control lay
     # 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended. Around calls
     # with 2 to 16 streams of their own it was 4 to 43 µs higher, whatever their length, with one or none up to 10.
-    wall_share=0.02, wall_us=25.0, streams_us=20.0, unvouched_share=0.02, unvouched_us=3.0,
+    wall_share=0.02, wall_us=25.0, streams_us=20.0, long_call_us=10.0, unvouched_share=0.02, unvouched_us=3.0,
     # On an H200 the steps took 12 µs longer at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and 50 at 46. The flush
     # alone takes 77.
     longer_us_per_ms=4.0, flush_gain_us=77.0,
@@ -125,7 +127,7 @@ _CPU_PROBE = ProbeLimits("cpu", share=0.4, least_us=1000.0, blamed_us=4000.0)
 CPU = DeviceLimits(
     gates_queues=False, lists_kernels=False, is_host=True, whose_clock="by the worker's clock",
     # It is counted from the opening of the window, and a turn is a frame that can be late. The flush lies before it.
-    wall_share=0.25, wall_us=1500.0, streams_us=0.0, unvouched_share=0.05, unvouched_us=50.0,
+    wall_share=0.25, wall_us=1500.0, streams_us=0.0, long_call_us=0.0, unvouched_share=0.05, unvouched_us=50.0,
     longer_us_per_ms=0.0, flush_gain_us=math.inf,
     certain_times=4.0,
     tail_share=0.25, tail_us=3000.0, tail_blamed_us=24000.0,

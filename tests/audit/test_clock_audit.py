@@ -306,11 +306,19 @@ def test_what_a_longer_control_explains_is_no_disagreement_of_the_clocks(less_us
     assert reconcile(timing, control, None, limits_of(kind)).wall_us == pytest.approx(300.0 + off_us)
 
 
-@pytest.mark.parametrize("longer_us", [26.0, 51.0])
-def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longer_us):
+@pytest.mark.parametrize(("call_us", "kind", "more_us", "status"), [
+    (1000.0, "cuda", 34.0, None), (1000.0, "cuda", 36.0, Status.UNSURE), (1000.0, "cuda", 59.0, Status.UNSURE),
+    (1000.0, "cuda", 61.0, Status.REJECTED), (200.0, "cuda", 28.0, None), (200.0, "cuda", 30.0, Status.UNSURE),
+    (99.0, "cuda", 24.0, None), (99.0, "cuda", 26.0, Status.UNSURE), (10_000.0, "cuda", 199.0, None),
+    (10_000.0, "cuda", 201.0, Status.UNSURE), (1000.0, "cpu", 1501.0, Status.UNSURE),
+])
+def test_steps_around_a_call_that_is_longer_than_the_controls_take_longer_by_so_much(call_us, kind, more_us, status):
     control = Control(overhead_us=40.0, ungated_overhead_us=40.0, baseline_us=100.0)
-    verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 + longer_us, baseline_us=100.0), control=control)
-    assert verdict.status is (Status.UNSURE if longer_us < 50 else Status.REJECTED)
+    timing = timing_of(call_us, overhead_us=40.0 + more_us, baseline_us=100.0)
+    if status is None:
+        check_times(timing, limits_of(kind), None, control)
+    else:
+        assert verdict_on(timing, kind=kind, control=control).status is status
 
 
 @pytest.mark.parametrize(
