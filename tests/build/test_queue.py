@@ -275,14 +275,12 @@ def test_what_is_added_is_built_beside_what_came_before(build_pool, new_queue):
 
 
 def test_while_it_is_paused_what_has_begun_is_built_and_nothing_else(build_pool, new_queue):
-    go = build_pool.folder / "go"
-    begun = build_pool.write("begun", model_with(f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"))
+    begun = build_pool.write("begun", model_with("time.sleep(2)"))
     plain = build_pool.write("plain", PLAIN_CANDIDATE)
     with new_queue(build_pool, begun, plain, builders=1) as queue:
         queue.wait_for_one([begun], timeout_s=0.5)
         queue.is_paused = True
-        assert not queue.is_idle
-        go.touch()
+        assert not queue.is_idle and not queue.is_ready(begun)
         queue.wait_until_idle()
         assert queue.is_idle and queue.is_ready(begun) and not queue.is_ready(plain)
         queue.wait_for_one([plain], timeout_s=0.5)
