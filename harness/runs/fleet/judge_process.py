@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.paths import REPOSITORY, SHIPPED
+from harness.model.verdict import traceback_of
 
 _PROGRAM = """
 import importlib, shutil, sys
@@ -96,6 +97,7 @@ def errors_sent(pipe: Connection) -> Iterator[None]:
     except HarnessError as error:
         pipe.send(("failed", error.exit_code, str(error)))
     except Exception as error:  # a reference runs in a judge's process, and may raise anything
+        print(traceback_of(error), file=sys.stderr, flush=True)  # what is sent is one line
         pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
 
 
