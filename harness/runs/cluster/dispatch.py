@@ -32,6 +32,7 @@ from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem
 from harness.runs.cluster.ray_executors import RayExecutors
+from harness.runs.cluster.result_files import ResultFiles
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, team_of, twice, unlike
 from harness.runs.referee import Evaluation
@@ -81,8 +82,8 @@ class _Model:
 class Dispatcher:
     """Has jobs judged at `places`, in a thread of its own, until it is closed."""
 
-    def __init__(self, link: Link, places: RayExecutors, progress: Progress) -> None:
-        self._link, self._places, self._progress = link, places, progress
+    def __init__(self, link: Link, places: RayExecutors, progress: Progress, files: ResultFiles) -> None:
+        self._link, self._places, self._progress, self._files = link, places, progress, files
         self._lock = threading.Lock()
         self._new: deque[tuple[int, Asked]] = deque()
         self._count = 0
@@ -291,10 +292,15 @@ class Dispatcher:
             self._lose(place, f"{label} judges nothing more: {lost}")
 
     def _settle(self, number: int, answer: Evaluation | HarnessError) -> None:
-        """Give a job its answer; nothing of it is kept."""
+        """Give a job its answer, once that is in the files, if there are any."""
+        asked = self._asked[number]
+        if isinstance(answer, Evaluation):
+            trouble = self._files.append(asked.key, asked.problem, answer.record, answer.samples)
+            if trouble:
+                self._progress.note(trouble)
         self._withdraw(number)
-        future = self._asked.pop(number).answer
-        future.set_exception(answer) if isinstance(answer, HarnessError) else future.set_result(answer)
+        del self._asked[number]
+        asked.answer.set_exception(answer) if isinstance(answer, HarnessError) else asked.answer.set_result(answer)
 
     def _withdraw(self, number: int) -> None:
         """Take a job from the model that it was for."""

@@ -29,6 +29,7 @@ from harness.results.record import Record
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.ray_executors import RayExecutors
+from harness.runs.cluster.result_files import ResultFiles
 from harness.runs.referee import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
@@ -52,7 +53,8 @@ class Referees:
     """The devices of a Ray cluster; use it in a `with`.
 
     `address` is "auto" or a cluster's; `device` "cpu" for the CPUs of its nodes instead of GPUs, `model` an accelerator type
-    that it keeps to. The file of a problem is read once. Every method may be called from any thread.
+    that it keeps to. `out_dir` keeps the records on disk too, one CSV for each problem and model. The file of a problem is
+    read once. Every method may be called from any thread.
 
     Raises HarnessError as `Referee` does; whatever a candidate does is its record. A job over which a device is lost is
     judged once more, which its record says.
@@ -60,7 +62,7 @@ class Referees:
 
     def __init__(
         self, address: str = "auto", *, device: str = "auto", model: str | None = None, progress: Progress | None = None,
-        wait_s: float | None = None, link: Link | None = None,
+        wait_s: float | None = None, out_dir: Path | str | None = None, link: Link | None = None,
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referees-"))
         self._stack = ExitStack()
@@ -75,7 +77,8 @@ class Referees:
         self._settings: dict[str, Settings] = {}
         self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
         self.models = sorted({each.model or "unknown" for each in link.seats()}) if link.kind == "cuda" else ["cpu"]
-        self._dispatcher = Dispatcher(link, places, progress or NullProgress())
+        self._files = ResultFiles(None if out_dir is None else Path(out_dir))
+        self._dispatcher = Dispatcher(link, places, progress or NullProgress(), self._files)
 
     def __enter__(self) -> Referees:
         return self
@@ -84,8 +87,9 @@ class Referees:
         self.close()
 
     def close(self) -> None:
-        """End every judge. What was not judged has a HarnessError for its answer."""
+        """End every judge. What was not judged has a HarnessError for its answer; records on disk get their ranks."""
         self._dispatcher.close()
+        self._files.finish()
         self._stack.close()
 
     @property
@@ -98,8 +102,9 @@ class Referees:
         """How many candidates are best asked for at once, where what is learned of some decides which come next."""
         return max(1, self.devices)
 
-    def csv_of(self, problem: Problem, settings: Settings) -> None:
-        """The answers have the records, and no file does."""
+    def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
+        """Return where the records of this problem are kept, if they are."""
+        return self._files.csv_of(key_of(problem, settings))
 
     def evaluate(self, problem: Problem | Path | str, source: str | Path, **words: Any) -> Evaluation:
         """Judge one candidate and return what became of it; `words` are the others of a `Job`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import islice, repeat
-from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -13,9 +12,9 @@ from fake_executors import CPU, FakeExecutors, answer_to
 from listening import Listening
 
 from harness.model.errors import HarnessError
-from harness.runs.cluster import dispatch, referees
+from harness.runs.cluster import dispatch
 from harness.runs.cluster.dispatch import AHEAD
-from harness.runs.cluster.referees import Job, Referees
+from harness.runs.cluster.referees import Job
 
 pytestmark = pytest.mark.timeout(60)
 SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
@@ -23,21 +22,6 @@ SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 
 def job(name, **words):
     return Job("tril_matmul", f"{SOURCE}# {name}\n", name=name, config="quick", **words)
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """`opened(places)`: the judges at these places, and what they tell."""
-    made = []
-
-    def open_at(places, told=None):
-        monkeypatch.setattr(referees, "RayExecutors", lambda *_, **__: places)
-        made.append(Referees(link=SimpleNamespace(kind="cpu"), progress=told or Listening()))
-        return made[-1]
-
-    yield open_at
-    for each in made:
-        each.close()
 
 
 def right(place, asked):
