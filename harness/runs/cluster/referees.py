@@ -76,7 +76,7 @@ class Referees:
         self._problems: dict[Any, Problem] = {}
         self._settings: dict[str, Settings] = {}
         self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
-        self.models = sorted({each.model or "unknown" for each in link.seats()}) if link.kind == "cuda" else ["cpu"]
+        self.models = link.models
         self._files = ResultFiles(None if out_dir is None else Path(out_dir))
         self._dispatcher = Dispatcher(link, places, progress or NullProgress(), self._files)
 

@@ -8,7 +8,6 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from listening import Listening
@@ -20,6 +19,7 @@ from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.runs.cluster import referees
+from harness.runs.cluster.link import Link
 from harness.runs.cluster.referees import Referees
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -80,7 +80,7 @@ def opened(monkeypatch):
 
     def open_at(places, told=None, **words):
         monkeypatch.setattr(referees, "RayExecutors", lambda *_, **__: places)
-        made.append(Referees(link=SimpleNamespace(kind="cpu"), progress=told or Listening(), **words))
+        made.append(Referees(link=Link("cpu"), progress=told or Listening(), **words))
         return made[-1]
 
     yield open_at

@@ -15,9 +15,9 @@ from fake_actor import FakeActor, fake_build, fake_toolchain
 from listening import Listening
 
 from harness.model.candidate import read_candidate
-from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
+from harness.model.errors import DeviceBusy, HarnessError, InputError, NothingToRun
 from harness.runs.cluster import builds, dispatch, ray_executors, run
-from harness.runs.cluster.link import Link, Seat, connected
+from harness.runs.cluster.link import Link, Seat, check_one_model, connected
 from harness.runs.cluster.referees import Job, Referees
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
@@ -198,6 +198,13 @@ def test_a_problem_of_a_suite_moves_on_from_a_node_that_is_lost():
 def test_a_cluster_without_such_a_gpu_says_so(nodes):
     with pytest.raises(NothingToRun, match="has no GPU of model B200"), connected("auto", model="B200"):
         pass
+
+
+def test_a_cluster_says_which_models_it_has_and_one_that_was_chosen_is_alone(nodes):
+    assert link_to().models == ["A100", "H100"] and link_to("H100").models == ["H100"]
+    check_one_model(link_to("H100").models)
+    with pytest.raises(InputError, match="A100, H100.*--accelerator A100"):
+        check_one_model(link_to().models)
 
 
 def test_what_is_no_cluster_is_said_in_a_sentence(nodes, monkeypatch):
