@@ -143,6 +143,8 @@ class Dispatcher:
                     if self._model_of[number].ready:
                         self._give(number)
                 self._answer_until_quiet()
+                if heard:
+                    self._tell_overall()
             raise HarnessError("these judges were closed before it was judged")
         except BaseException as error:  # whoever waits must hear of it
             fault = error if isinstance(error, HarnessError) else HarnessError(f"{type(error).__name__}: {error}")
@@ -152,6 +154,12 @@ class Dispatcher:
             for asked in waiting:
                 if not asked.answer.done():
                     asked.answer.set_exception(fault)
+
+    def _tell_overall(self) -> None:
+        left, builds = len(self._asked) + len(self._new), sum(each.waiting for each in self._all_builds())
+        self._progress.overall(
+            judged=self._count - left, of=self._count, at_work=len(self._in_hand), devices=self.devices, builds=builds
+        )
 
     def _take(self, number: int, kind: str, *payload: Any) -> None:
         if kind in ("told", "fault"):
@@ -278,6 +286,7 @@ class Dispatcher:
         self._model_of[place].queue.done(place)
         self._free.add(place)
         if values is None:
+            self._progress.clear(label)
             self._settle(number, error_of(*samples_or_error))
         else:
             record = Record(**values)
@@ -325,10 +334,11 @@ class Dispatcher:
             builds = self._builds(model, asked)
             builds.give_up(asked.problem.baseline)
             builds.add([asked.problem.baseline])
-        self._lost_over(number, model, why)
+        self._lost_over(number, place, model, why)
 
     def _lose(self, place: int, why: str) -> None:
         """A device less: the job that it had in hand is tried once more, and all others go on elsewhere."""
+        self._progress.clear(self._places.label(place))
         self._progress.note(why)
         self._why_none = HarnessError(why)
         self._places.end(place)
@@ -342,16 +352,16 @@ class Dispatcher:
         model.queue.lose(place)
         number = self._in_hand.pop(place, None)
         if number is not None:
-            self._lost_over(number, model, why)
+            self._lost_over(number, place, model, why)
         if not model.queue.judges:
             self._move_all(model)
 
-    def _lost_over(self, number: int, model: _Model, why: str) -> None:
+    def _lost_over(self, number: int, place: int, model: _Model, why: str) -> None:
         """A device was lost over this job: it comes again at the end, or has its record where it was the second."""
         asked = self._asked[number]
         if asked.lost is not None:
             record = _record_of_lost(asked, model.device, twice(asked.lost, why))
-            self._progress.done(record)
+            self._progress.done(record, self._places.label(place))
             self._settle(number, Evaluation(record, {}))
             return
         asked.lost = why

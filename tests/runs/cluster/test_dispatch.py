@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from io import StringIO
 from itertools import islice, repeat
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from fake_executors import CPU, FakeExecutors, answer_to
 from listening import Listening
 
 from harness.model.errors import HarnessError
+from harness.report.progress import LiveProgress
 from harness.runs.cluster import dispatch
 from harness.runs.cluster.dispatch import AHEAD
 from harness.runs.cluster.referees import Job
@@ -45,6 +47,7 @@ class PretendBuilds:
     """Builds that are there at once; of all that are made, `made` is told."""
 
     made: ClassVar[list[PretendBuilds]] = []
+    waiting = 0
 
     def __init__(self, *_, on_ready, **__):
         self.is_paused, self.is_idle, self.on_ready = False, False, on_ready
@@ -159,6 +162,35 @@ def test_a_job_that_could_not_be_judged_has_words_for_its_answer_and_the_device_
 
     answers = {each.name: found for each, found in opened(FakeExecutors(judge, [CPU])).map(map(job, ("bad", "good")))}
     assert str(answers["bad"]) == "no such size" and answers["good"].record.status.value == "checked"
+
+
+def stage(places, place, asked):
+    places.say(place, "stage", asked["candidate"]["name"], "timing")
+
+
+@pytest.mark.parametrize("said", [("gone", "ended by SIGKILL"), ("answer", None, (2, "no such size"), None)])
+def test_no_line_stays_on_the_screen_of_what_was_lost_or_could_not_be_judged(opened, said):
+    told = LiveProgress(StringIO())
+
+    def judge(place, asked):
+        stage(places, place, asked)
+        is_bad = asked["candidate"]["name"] == "bad"
+        return ((said[0], asked["number"], *said[1:]) if said[0] == "answer" else said) if is_bad else answer_to(asked)
+
+    places = FakeExecutors(judge, [CPU] * 3)
+    found = {each.name: answer for each, answer in opened(places, told).map(map(job, ("bad", "good")))}
+    assert len(found) == 2 and told._at_work == {}
+
+
+def test_the_row_of_what_was_lost_twice_is_told_with_its_device_and_all_together_are_counted(opened):
+    told = Listening()
+    judges = opened(FakeExecutors(losing("killer", 9), [CPU] * 3), told)
+    list(judges.map(map(job, ("killer", *"abc"))))
+    assert all(device for device, _ in told.outcomes) and len(told.outcomes) == 4
+    assert len(told.cleared) == 2
+    judges.close()
+    assert {(each["of"], each["builds"]) for each in told.totals[-2:]} == {(4, 0)}
+    assert max(each["judged"] for each in told.totals) == 4 and max(each["devices"] for each in told.totals) == 3
 
 
 def test_what_is_not_judged_when_they_are_closed_hears_of_it(opened):
