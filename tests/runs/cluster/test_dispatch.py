@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from io import StringIO
@@ -245,6 +246,48 @@ def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_own_na
     found = {each: answer.record.candidate for each, answer in opened(places).map(jobs)}
     assert list(map(found.get, jobs)) == ["a", "b", "candidate", "candidate"]
     assert len(places.jobs) == 2
+
+
+def test_a_file_equals_its_text_and_another_file_of_the_same_whatever_they_are_called(opened, tmp_path):
+    paths = [tmp_path / place / f"{name}.py" for place, name in (("one", "a"), ("two", "a"), ("two", "b"))]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(SOURCE)
+    places = FakeExecutors(right)
+    jobs = [Job("tril_matmul", source, config="quick") for source in (*paths, SOURCE)]
+    found = {each: answer.record.candidate for each, answer in opened(places).map(jobs)}
+    assert list(map(found.get, jobs)) == ["a", "a", "b", "candidate"] and len(places.jobs) == 1
+
+
+def test_what_reads_beside_its_file_equals_only_what_finds_the_same_there(opened, tmp_path):
+    paths = [tmp_path / place / "mine.py" for place in ("half", "double", "half again")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"from parts import factor\n{SOURCE}")
+        (path.parent / "parts.py").write_text(f"factor = '{path.parent.name.split()[0]}'\n")
+    places = FakeExecutors(right)
+    assert len(list(opened(places).map(Job("tril_matmul", path, config="quick") for path in paths))) == 3
+    assert len(places.jobs) == 2
+    (tmp_path / "half" / "parts.py").write_text("factor = 3\n")
+    list(opened(again := FakeExecutors(right)).map(Job("tril_matmul", path, config="quick") for path in paths))
+    assert len(again.jobs) == 3
+
+
+def test_while_one_is_under_way_its_equals_wait_for_its_answer_and_later_ones_are_judged_anew(opened):
+    held, places = [], FakeExecutors(lambda place, asked: held.append(asked))
+    judges = opened(places)
+    answers = [judges.submit(replace(job("a"), name=name)) for name in "ab"]
+    while not held:
+        time.sleep(0.001)
+    answers.append(judges.submit(replace(job("a"), name="c")))
+    places.say(places.jobs[0][0], *answer_to(held.pop()))
+    assert [each.result(30).record.candidate for each in answers] == ["a", "b", "c"] and len(places.jobs) == 1
+    again = judges.submit(job("a"))
+    while not held:
+        time.sleep(0.001)
+    places.say(places.jobs[-1][0], "answer", held.pop()["number"], None, (2, "no such size"), None)
+    with pytest.raises(HarnessError, match="no such size"):
+        again.result(30)
 
 
 def test_a_file_under_another_name_has_it_in_its_record(opened, tmp_path):
