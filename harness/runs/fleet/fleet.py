@@ -275,7 +275,8 @@ class Fleet:
         self._progress.clear(self._places.label(number))
         team = self._team_of.get(number)
         record = team.lose(number, str(fault)) if team else None
-        if self._places.open and str(fault) not in map(str, self._faults):
+        goes_on = self._places.open or self._places.expects_more  # else it is what the run ends with
+        if goes_on and str(fault) not in map(str, self._faults):
             self._progress.note(str(fault))
         if record is not None:
             self._done(record, self._places.label(number))
