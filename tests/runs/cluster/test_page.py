@@ -16,6 +16,14 @@ PAGE = REPOSITORY / "docs" / "cluster.md"
 SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 
 
+def test_every_port_that_ray_can_be_told_is_named():
+    from ray.scripts.scripts import start
+
+    flags = {flag for each in start.params if not getattr(each, "hidden", False) for flag in each.opts if "port" in flag}
+    named = set(re.findall(r"--[\w-]+", PAGE.read_text(encoding="utf-8")))
+    assert "--runtime-env-agent-port" in flags and flags <= named, flags - named
+
+
 @pytest.mark.timeout(120)
 def test_the_training_loop_opens_the_judges_once_and_learns_from_every_reward(monkeypatch):
     opened, sampled, learned = [], [], []
