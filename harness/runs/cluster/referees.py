@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.build.cache import reads_beside
 from harness.model.candidate import Candidate, candidate_of, read_candidate
 from harness.model.errors import HarnessError
 from harness.model.files import problem_file, settings_file  # noqa: F401  pydantic loads while devices open
@@ -83,6 +82,7 @@ class Referees:
         self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
         self.models = link.models
         self._files = ResultFiles(None if out_dir is None else Path(out_dir))
+        self._stack.callback(self._files.finish)
         self._dispatcher = Dispatcher(link, places, progress or NullProgress(), self._files)
 
     def __enter__(self) -> Referees:
@@ -94,7 +94,6 @@ class Referees:
     def close(self) -> None:
         """End every judge. What was not judged has a HarnessError for its answer; records on disk get their ranks."""
         self._dispatcher.close()
-        self._files.finish()
         self._stack.close()
 
     @property
@@ -127,7 +126,7 @@ class Referees:
         again: it has the answer of that one. An error in words is the answer of a job that could not be judged.
         """
         answers = _Answers(self._folder)
-        equal: dict[str, list[tuple[Job, str]]] = {}  # what is under way, with the candidates' names, by what makes jobs equal
+        equal: dict[str, list[tuple[Job, str]]] = {}  # what is under way with its name, by what makes jobs equal
         count = 0
         done: queue.SimpleQueue[tuple[str, Future[Evaluation]]] = queue.SimpleQueue()
         left, is_more = iter(jobs), True
@@ -177,8 +176,8 @@ class Referees:
     def submit(self, job: Job) -> Future[Evaluation]:
         """Have `job` be judged, and return the future of its answer at once.
 
-        While one that equals it but for its name is under way, it has the answer of that one. The future of a job that is wrong
-        in itself has its InputError.
+        While one is under way that equals it but for its name, it has the answer of that one. The future of a job that is
+        wrong in itself has its InputError.
         """
         try:
             asked = self._asked_of(job)
@@ -268,6 +267,7 @@ def _pass_on(done: Future[Evaluation], answer: Future[Evaluation], name: str) ->
 def _key_of(asked: Asked) -> str:
     """What equal jobs have in common: all that a node is told of them, but names that nothing there can see."""
     packed = {name: value for name, value in packed_candidate(asked.candidate).items() if name not in ("name", "path")}
-    file_name = asked.candidate.path.name if reads_beside(asked.candidate) else None
+    sees_its_name = packed["beside"] or "__file__" in packed["source"]
+    file_name = asked.candidate.path.name if sees_its_name else None
     words = (asked.key, file_name, packed, asked.check_only, asked.budget_s)
     return hashlib.sha256(repr(words).encode("utf-8", "surrogatepass")).hexdigest()
