@@ -44,7 +44,7 @@ def test_the_training_loop_opens_the_judges_once_and_learns_from_every_reward(mo
     monkeypatch.setattr(referees, "RayExecutors", places)
     monkeypatch.setattr(referees, "connected", lambda *_: nullcontext(Link("cpu")))
     (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    exec(compile(program, str(PAGE), "exec"), {
+    exec(compile(program, str(PAGE), "exec"), {  # noqa: S102
         "sample_from_the_policy": sample_from_the_policy, "learn_from": lambda *pair: learned.append(pair),
     })
     assert len(opened) == 1 and len(sampled) > 1
