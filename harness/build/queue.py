@@ -90,7 +90,7 @@ class BuildQueue:
             if known is not None:
                 self._done[candidate] = known
         waiting = [each for each in candidates if each not in self._done]
-        builders = max(1, min(len(waiting) + self._count_under_way(), self._most))
+        builders = max(1, min(len(waiting) + self.waiting, self._most))
         allow_descriptors(_FILES + _FILES_EACH * builders)
         # One candidate has a C++ and a CUDA half, or is compiled for each architecture; more jobs than that never help.
         self._jobs = max(1, min(max(2, len(self._toolchain.sms)), (os.cpu_count() or 1) // builders))
@@ -115,7 +115,9 @@ class BuildQueue:
         if child is not None:
             child.kill()
 
-    def _count_under_way(self) -> int:
+    @property
+    def waiting(self) -> int:
+        """How many are not built yet."""
         return sum(not each.build.done() for each in self._coming.values())
 
     def result(self, candidate: Candidate) -> Build:
@@ -144,7 +146,7 @@ class BuildQueue:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being built any more, or for now."""
-        return not (self._running if self._is_paused else self._count_under_way())
+        return not (self._running if self._is_paused else self.waiting)
 
     def wait_until_idle(self) -> None:
         """Return when nothing is being built any more, or for now."""

@@ -43,6 +43,7 @@ class Builds(Protocol):
 
     is_idle: bool
     is_paused: bool
+    waiting: int
 
     def wait_until_idle(self) -> None: ...
     def result(self, candidate: Candidate) -> Build: ...

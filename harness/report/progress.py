@@ -19,6 +19,7 @@ from harness.report import terminal
 from harness.results.record import Record
 
 SILENCE_S = 30.0
+OVERALL_S = 30.0  # from one plain line on all devices to the next
 
 
 class Progress:
@@ -30,6 +31,7 @@ class Progress:
         self.stream = stream
         self._device = device  # named before every line, where several processes tell of one each
         self._said: dict[str, str] = {}
+        self._overall, self._overall_s = "", time.monotonic()
         self._doing, self._since_s = "", time.monotonic()
         self._last_line_s = time.monotonic()
         self._is_over, self._breaker = threading.Event(), None
@@ -47,6 +49,25 @@ class Progress:
         self._said.pop(name_on(device, record.candidate), None)
         outcome = name_on(device or self._device, outcome_text(record))
         self._line(outcome, terminal.STATUS_STYLES.get(record.status.value, "red"))
+
+    def clear(self, device: str) -> None:
+        """Know that `device` is at nothing any more: it was lost, or what it was at has no row."""
+        for name in [name for name in self._said if name.startswith(f"{device} ")]:
+            del self._said[name]
+        if self._doing.startswith(f"{device} "):
+            self._begin("")
+
+    def overall(self, *, judged: int, of: int, at_work: int, devices: int, builds: int) -> None:
+        """Say how far several devices together are, and how many `builds` wait; of one device its own lines tell."""
+        text = f"{judged} of {of} judged, {at_work} of {devices} devices at work, {builds} builds waiting"
+        if (devices > 1 or self._overall) and text != self._overall:
+            self._overall = text
+            self._show_overall()
+
+    def _show_overall(self) -> None:
+        if time.monotonic() - self._overall_s >= OVERALL_S:
+            self._overall_s = time.monotonic()
+            self._line(name_on(self._device, self._overall), "dim")
 
     def note(self, text: str) -> None:
         """Say something that belongs to no candidate."""
@@ -103,7 +124,7 @@ class NullProgress(Progress):
 
 
 class LiveProgress(Progress):
-    """A line with a spinner and a clock for each candidate at work, above them the finished ones."""
+    """A line with a spinner and a clock for each candidate at work, and one for all devices; above them the finished ones."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -114,6 +135,7 @@ class LiveProgress(Progress):
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         self._bars = Bars(*columns, console=self._console, transient=True)
         self._at_work: dict[str, int] = {}
+        self._of_all: int | None = None
 
     def status(self, candidate: str, text: str) -> None:
         described = f"{candidate}: {text}"
@@ -128,6 +150,16 @@ class LiveProgress(Progress):
         if name in self._at_work:
             self._bars.remove_task(self._at_work.pop(name))
         super().done(record, device)
+
+    def clear(self, device: str) -> None:
+        for name in [name for name in self._at_work if name.startswith(f"{device} ")]:
+            self._bars.remove_task(self._at_work.pop(name))
+        super().clear(device)
+
+    def _show_overall(self) -> None:
+        if self._of_all is None:
+            self._of_all = self._bars.add_task(self._overall, total=None)
+        self._bars.update(self._of_all, description=self._overall)
 
     @property
     def _moves(self) -> bool:

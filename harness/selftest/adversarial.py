@@ -21,7 +21,7 @@ from harness.model.settings import load_settings
 from harness.model.verdict import Status
 from harness.report.progress import Progress
 from harness.results.record import Record
-from harness.runs.cluster.link import Link
+from harness.runs.cluster.link import Link, check_one_model
 from harness.runs.cluster.run import run as judge_on_cluster
 from harness.runs.fleet.fleet import run as judge_all
 from harness.selftest.control_row import new_folder
@@ -73,6 +73,8 @@ def run_corpus(
     wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, kind, name))}
     if not wanted:
         raise NothingToRun(f"none of the chosen cases runs on a {kind} device. Name another --device")
+    if link:
+        check_one_model(link.models)  # before hours of work, and once more below: one type may have several names
     folder = out_dir or new_folder()
     judged: list[tuple[Case, Problem]] = []
     records: dict[str, Record] = {}  # by the names of cases, of which none stands twice

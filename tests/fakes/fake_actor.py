@@ -1,6 +1,7 @@
 """What Ray places beside a device, without a judge: it answers at once, or does what the candidate's source says.
 
 `# first: FILE` has the first actor that meets the candidate make the file and say nothing more; `# kills` has every one end.
+`# device fails` has it answer, and say of its device that it judges nothing more.
 Ray's workers need not find this module: it goes to them by value.
 """
 
@@ -56,10 +57,10 @@ class FakeActor:
             if self._goes_on(source):
                 role = "baseline" if isinstance(entry, str) else "candidate"
                 self._said.put(["record", self._record(self._problem, name, role), {}])
-                self._said.put(["free", None])
+                self._said.put(["free", self._fault(source)])
         elif body["kind"] == "job" and self._goes_on(body["candidate"]["source"]):
             record = self._record(body["problem"]["name"], body["candidate"]["name"], "candidate")
-            self._said.put(["answer", body["number"], record, {}, None])
+            self._said.put(["answer", body["number"], record, {}, self._fault(body["candidate"]["source"])])
 
     def _goes_on(self, source: str) -> bool:
         if "# kills" in source:
@@ -69,6 +70,9 @@ class FakeActor:
             return True
         Path(first[1]).touch()
         return False
+
+    def _fault(self, source: str) -> str | None:
+        return "it computes wrongly" if "# device fails" in source else None
 
     def _record(self, problem: str, name: str, role: str) -> dict:
         return {
@@ -82,6 +86,14 @@ class FakeActor:
 
     def end(self) -> None:
         self._said.put(["gone", "ended"])  # whoever still hears need not wait
+
+
+class OutdatedOnA100(FakeActor):
+    """As where the nodes with an A100 have another version of this software."""
+
+    def open(self) -> str:
+        other = {"version": "0.0", "hash": "another"} if self._name == "A100" else {}
+        return json.dumps(json.loads(super().open()) | other)
 
 
 def fake_build(common: str, request: str, wanted: object) -> tuple[str, list]:

@@ -93,6 +93,8 @@ class FakeBuilds:
     until `has_ended` is: those that had begun.
     """
 
+    waiting = 0
+
     def __init__(self, is_idle: bool = True) -> None:
         self._is_idle, self.is_paused, self.has_ended = is_idle, False, False
 

@@ -16,11 +16,19 @@ class Listening(NullProgress):
         self.stages: list[tuple[str, str]] = []
         self.notes: list[str] = []
         self.outcomes: list[tuple[str | None, str]] = []
+        self.cleared: list[str] = []
+        self.totals: list[dict[str, int]] = []
         self._when = when
 
     def status(self, candidate: str, text: str) -> None:
         self.stages.append((candidate, text))
         self._when(candidate, text)
+
+    def clear(self, device: str) -> None:
+        self.cleared.append(device)
+
+    def overall(self, **counts: int) -> None:
+        self.totals.append(counts)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

@@ -128,6 +128,51 @@ def test_one_name_on_two_devices_is_two_live_lines(make_record):
         assert list(progress._at_work) == ["cuda:0 eager"]
 
 
+def test_what_a_device_was_at_that_is_gone_stands_on_no_screen(make_record):
+    progress = LiveProgress(Terminal())
+    with progress:
+        for name in ("n1:0 victim", "n1:0 eager", "n1:01 other"):
+            progress.status(name, "timing")
+        progress.clear("n1:0")
+        assert list(progress._at_work) == ["n1:01 other"]
+
+
+def test_without_a_terminal_what_a_device_was_at_that_is_gone_is_waited_for_no_more(monkeypatch):
+    monkeypatch.setattr("harness.report.progress.SILENCE_S", 0.05)
+    with open_progress(io.StringIO()) as progress:
+        progress.status("n1:0 victim", "timing")
+        progress.clear("n1:0")
+        before = progress.stream.getvalue().count("still at it")
+        assert heard(progress, "still at it", before + 1).splitlines()[-1].endswith(" s")
+        progress.status("n1:0 victim", "timing")  # by a judge that came after it
+        assert progress.stream.getvalue().count("victim: timing") >= 2
+
+
+def overall(progress, judged, devices=2):
+    progress.overall(judged=judged, of=9, at_work=1, devices=devices, builds=3)
+
+
+def test_with_a_terminal_one_line_stands_for_all_devices_and_none_for_a_single_one():
+    progress = LiveProgress(Terminal())
+    with progress:
+        overall(progress, 0, devices=1)
+        assert progress._bars.tasks == []
+        for judged in range(4):
+            overall(progress, judged)
+        overall(progress, 4, devices=1)  # the other was lost
+        assert [each.description for each in progress._bars.tasks] == ["4 of 9 judged, 1 of 1 devices at work, 3 builds waiting"]
+
+
+def test_without_a_terminal_all_devices_have_a_line_now_and_then(monkeypatch):
+    progress = Progress(io.StringIO())
+    overall(progress, 1)
+    assert progress.stream.getvalue() == ""
+    monkeypatch.setattr("harness.report.progress.OVERALL_S", 0.0)
+    overall(progress, 2)
+    overall(progress, 2)
+    assert lines_of(progress.stream.getvalue()) == ["2 of 9 judged, 1 of 2 devices at work, 3 builds waiting"]
+
+
 def heard(progress, what: str, times: int = 1) -> str:
     """What the progress has said once it has said `what` so often, which a busy machine may keep waiting."""
     until = time.monotonic() + 60

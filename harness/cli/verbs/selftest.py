@@ -38,8 +38,8 @@ def run(options: argparse.Namespace) -> int:
         check_device_names(options.devices, options.device)
     if (options.devices or options.ray) and not options.adversarial:
         flag = "--ray auto" if options.ray else "--devices all"
-        hint = f"Type selftest --device cuda:0, or selftest --adversarial {flag}"
-        raise InputError(f"{flag.split()[0]} is about the corpus: the control is a device's own", hint=hint)
+        hint = f"Type selftest --device cuda:0 there, or selftest --adversarial {flag}"
+        raise InputError(f"{flag.split()[0]} is about the corpus: the control is of one device, on its own machine", hint=hint)
     for value, flag in ((options.only, "--only …"), (options.skip, "--skip …"), (options.write, "--write …"),
                         (options.no_naive, "--no-naive")):
         if value and not options.adversarial:

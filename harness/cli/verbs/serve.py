@@ -43,8 +43,6 @@ def run(options: argparse.Namespace) -> int:
     """Answer jobs until the input ends. Returns 0."""
     check_device_name(options.device)
     check_ray(options)
-    if options.ray and options.out:
-        raise InputError("--out does not go with --ray: the answers have the records", hint="Leave one of the two out")
     require_torch()
     if not options.ray:
         prestart()
@@ -66,7 +64,7 @@ def open_judges(options: argparse.Namespace, progress: Progress, out_dir: Path |
         from harness.runs.cluster.referees import Referees
 
         return Referees(options.ray, device=options.device, model=options.accelerator, progress=progress,
-                        wait_s=options.wait)
+                        wait_s=options.wait, out_dir=out_dir)
     from harness.runs.referee import Referee
 
     return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)

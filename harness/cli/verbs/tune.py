@@ -82,10 +82,14 @@ def run(options: argparse.Namespace) -> int:
 def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
     """What judges the trials. Raises InputError for a cluster with GPUs of several models: a speedup is one model's."""
     judges = open_judges(options, progress, own(_OUT) if options.out == own("results") else options.out)
-    if options.ray and len(judges.models) > 1:
-        judges.close()
-        hint = f"Choose one with --accelerator {judges.models[0]}"
-        raise InputError(f"the cluster has GPUs of several models: {', '.join(judges.models)}", hint=hint)
+    if options.ray:
+        from harness.runs.cluster.link import check_one_model
+
+        try:
+            check_one_model(judges.models)
+        except InputError:
+            judges.close()
+            raise
     return judges
 
 

@@ -152,6 +152,11 @@ class ClusterBuilds:
         self.look()
         return not self._coming and (self.is_paused or not self._new)
 
+    @property
+    def waiting(self) -> int:
+        """How many are not built yet."""
+        return len(self._new) + len(self._coming)
+
     def is_ready(self, key: Hashable) -> bool:
         """Whether `result` would answer at once."""
         self.look()

@@ -32,6 +32,7 @@ from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem
 from harness.runs.cluster.ray_executors import RayExecutors
+from harness.runs.cluster.result_files import ResultFiles
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, team_of, twice, unlike
 from harness.runs.referee import Evaluation
@@ -81,8 +82,8 @@ class _Model:
 class Dispatcher:
     """Has jobs judged at `places`, in a thread of its own, until it is closed."""
 
-    def __init__(self, link: Link, places: RayExecutors, progress: Progress) -> None:
-        self._link, self._places, self._progress = link, places, progress
+    def __init__(self, link: Link, places: RayExecutors, progress: Progress, files: ResultFiles) -> None:
+        self._link, self._places, self._progress, self._files = link, places, progress, files
         self._lock = threading.Lock()
         self._new: deque[tuple[int, Asked]] = deque()
         self._count = 0
@@ -142,6 +143,8 @@ class Dispatcher:
                     if self._model_of[number].ready:
                         self._give(number)
                 self._answer_until_quiet()
+                if heard:
+                    self._tell_overall()
             raise HarnessError("these judges were closed before it was judged")
         except BaseException as error:  # whoever waits must hear of it
             fault = error if isinstance(error, HarnessError) else HarnessError(f"{type(error).__name__}: {error}")
@@ -151,6 +154,12 @@ class Dispatcher:
             for asked in waiting:
                 if not asked.answer.done():
                     asked.answer.set_exception(fault)
+
+    def _tell_overall(self) -> None:
+        left, builds = len(self._asked) + len(self._new), sum(each.waiting for each in self._all_builds())
+        self._progress.overall(
+            judged=self._count - left, of=self._count, at_work=len(self._in_hand), devices=self.devices, builds=builds
+        )
 
     def _take(self, number: int, kind: str, *payload: Any) -> None:
         if kind in ("told", "fault"):
@@ -277,6 +286,7 @@ class Dispatcher:
         self._model_of[place].queue.done(place)
         self._free.add(place)
         if values is None:
+            self._progress.clear(label)
             self._settle(number, error_of(*samples_or_error))
         else:
             record = Record(**values)
@@ -291,10 +301,15 @@ class Dispatcher:
             self._lose(place, f"{label} judges nothing more: {lost}")
 
     def _settle(self, number: int, answer: Evaluation | HarnessError) -> None:
-        """Give a job its answer; nothing of it is kept."""
+        """Give a job its answer, once that is in the files, if there are any."""
+        asked = self._asked[number]
+        if isinstance(answer, Evaluation):
+            trouble = self._files.append(asked.key, asked.problem, answer.record, answer.samples)
+            if trouble:
+                self._progress.note(trouble)
         self._withdraw(number)
-        future = self._asked.pop(number).answer
-        future.set_exception(answer) if isinstance(answer, HarnessError) else future.set_result(answer)
+        del self._asked[number]
+        asked.answer.set_exception(answer) if isinstance(answer, HarnessError) else asked.answer.set_result(answer)
 
     def _withdraw(self, number: int) -> None:
         """Take a job from the model that it was for."""
@@ -319,10 +334,11 @@ class Dispatcher:
             builds = self._builds(model, asked)
             builds.give_up(asked.problem.baseline)
             builds.add([asked.problem.baseline])
-        self._lost_over(number, model, why)
+        self._lost_over(number, place, model, why)
 
     def _lose(self, place: int, why: str) -> None:
         """A device less: the job that it had in hand is tried once more, and all others go on elsewhere."""
+        self._progress.clear(self._places.label(place))
         self._progress.note(why)
         self._why_none = HarnessError(why)
         self._places.end(place)
@@ -336,16 +352,16 @@ class Dispatcher:
         model.queue.lose(place)
         number = self._in_hand.pop(place, None)
         if number is not None:
-            self._lost_over(number, model, why)
+            self._lost_over(number, place, model, why)
         if not model.queue.judges:
             self._move_all(model)
 
-    def _lost_over(self, number: int, model: _Model, why: str) -> None:
+    def _lost_over(self, number: int, place: int, model: _Model, why: str) -> None:
         """A device was lost over this job: it comes again at the end, or has its record where it was the second."""
         asked = self._asked[number]
         if asked.lost is not None:
             record = _record_of_lost(asked, model.device, twice(asked.lost, why))
-            self._progress.done(record)
+            self._progress.done(record, self._places.label(place))
             self._settle(number, Evaluation(record, {}))
             return
         asked.lost = why

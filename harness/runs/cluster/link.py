@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.errors import NothingToRun
+from harness.model.errors import InputError, NothingToRun
 from harness.runs.cluster.actor import RefereeActor
 from harness.runs.cluster.builds import built
 from harness.runs.cluster.parcel import Carried
@@ -69,6 +69,11 @@ class Link:
             seats += [Seat(node["NodeID"], host, number, model) for number in range(count)]
         return seats
 
+    @property
+    def models(self) -> list[str]:
+        """Return the accelerator types of its devices, "unknown" where Ray knows none."""
+        return sorted({each.model or "unknown" for each in self.seats()}) if self.kind == "cuda" else ["cpu"]
+
     def place(self, seat: Seat, program: str) -> Any:
         """Have an actor be placed at `seat` as soon as Ray has its device free; returns its handle at once."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -78,6 +83,13 @@ class Link:
             num_cpus=0, num_gpus=int(self.kind == "cuda"), resources=of_model, max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(seat.node, soft=False),
         ).remote(program, "cuda:0" if self.kind == "cuda" else "cpu")
+
+
+def check_one_model(models: Sequence[str]) -> None:
+    """Raise InputError where there are several: what is compared with each other is measured on one."""
+    if len(models) > 1:
+        hint = f"Choose one with --accelerator {models[0]}"
+        raise InputError(f"the cluster has GPUs of several models: {', '.join(models)}", hint=hint)
 
 
 @functools.lru_cache

@@ -11,6 +11,7 @@ import json
 import queue
 import shutil
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
@@ -28,7 +29,9 @@ from harness.report.progress import NullProgress, Progress
 from harness.results.record import Record
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
+from harness.runs.cluster.parcel import packed_candidate
 from harness.runs.cluster.ray_executors import RayExecutors
+from harness.runs.cluster.result_files import ResultFiles
 from harness.runs.referee import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
@@ -52,7 +55,8 @@ class Referees:
     """The devices of a Ray cluster; use it in a `with`.
 
     `address` is "auto" or a cluster's; `device` "cpu" for the CPUs of its nodes instead of GPUs, `model` an accelerator type
-    that it keeps to. The file of a problem is read once. Every method may be called from any thread.
+    that it keeps to. `out_dir` keeps the records on disk too, one CSV for each problem and model. The file of a problem is
+    read once. Every method may be called from any thread.
 
     Raises HarnessError as `Referee` does; whatever a candidate does is its record. A job over which a device is lost is
     judged once more, which its record says.
@@ -60,7 +64,7 @@ class Referees:
 
     def __init__(
         self, address: str = "auto", *, device: str = "auto", model: str | None = None, progress: Progress | None = None,
-        wait_s: float | None = None, link: Link | None = None,
+        wait_s: float | None = None, out_dir: Path | str | None = None, link: Link | None = None,
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referees-"))
         self._stack = ExitStack()
@@ -73,9 +77,13 @@ class Referees:
             raise
         self._problems: dict[Any, Problem] = {}
         self._settings: dict[str, Settings] = {}
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Future[Evaluation]] = {}  # by what makes jobs equal
         self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
-        self.models = sorted({each.model or "unknown" for each in link.seats()}) if link.kind == "cuda" else ["cpu"]
-        self._dispatcher = Dispatcher(link, places, progress or NullProgress())
+        self.models = link.models
+        self._files = ResultFiles(None if out_dir is None else Path(out_dir))
+        self._stack.callback(self._files.finish)
+        self._dispatcher = Dispatcher(link, places, progress or NullProgress(), self._files)
 
     def __enter__(self) -> Referees:
         return self
@@ -84,7 +92,7 @@ class Referees:
         self.close()
 
     def close(self) -> None:
-        """End every judge. What was not judged has a HarnessError for its answer."""
+        """End every judge. What was not judged has a HarnessError for its answer; records on disk get their ranks."""
         self._dispatcher.close()
         self._stack.close()
 
@@ -98,8 +106,9 @@ class Referees:
         """How many candidates are best asked for at once, where what is learned of some decides which come next."""
         return max(1, self.devices)
 
-    def csv_of(self, problem: Problem, settings: Settings) -> None:
-        """The answers have the records, and no file does."""
+    def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
+        """Return where the records of this problem are kept, if they are."""
+        return self._files.csv_of(key_of(problem, settings))
 
     def evaluate(self, problem: Problem | Path | str, source: str | Path, **words: Any) -> Evaluation:
         """Judge one candidate and return what became of it; `words` are the others of a `Job`."""
@@ -117,7 +126,7 @@ class Referees:
         again: it has the answer of that one. An error in words is the answer of a job that could not be judged.
         """
         answers = _Answers(self._folder)
-        equal: dict[str, list[Job]] = {}  # what is under way, by what makes jobs equal
+        equal: dict[str, list[tuple[Job, str]]] = {}  # what is under way with its name, by what makes jobs equal
         count = 0
         done: queue.SimpleQueue[tuple[str, Future[Evaluation]]] = queue.SimpleQueue()
         left, is_more = iter(jobs), True
@@ -127,23 +136,27 @@ class Referees:
                 error = asked.exception()
                 if error is None and asked.result().record.blame in (None, "candidate"):
                     answers.put(key, asked.result())
-                for job in equal.pop(key):
+                for job, name in equal.pop(key):
                     count -= 1
-                    yield job, _called(asked.result(), job) if error is None else error
+                    yield job, _called(asked.result(), name) if error is None else error
                 continue
             job = next(left, None)
             if job is None:
                 is_more = False
                 continue
-            key = _key_of(job)
-            known = answers.get(key)
+            try:
+                read = self._asked_of(job)
+            except HarnessError as error:
+                yield job, error
+                continue
+            known = answers.get(key := _key_of(read))
             if known is not None:
-                yield job, _called(known, job)
+                yield job, _called(known, read.candidate.name)
                 continue
             count += 1
-            equal.setdefault(key, []).append(job)
+            equal.setdefault(key, []).append((job, read.candidate.name))
             if len(equal[key]) == 1:
-                self.submit(job).add_done_callback(lambda asked, key=key: done.put((key, asked)))
+                self._put(read, key).add_done_callback(lambda asked, key=key: done.put((key, asked)))
 
     async def map_async(self, jobs: Iterable[Job]) -> AsyncIterator[tuple[Job, Evaluation | HarnessError]]:
         """The same, for asyncio."""
@@ -163,14 +176,30 @@ class Referees:
     def submit(self, job: Job) -> Future[Evaluation]:
         """Have `job` be judged, and return the future of its answer at once.
 
-        The future of a job that is wrong in itself has its InputError.
+        While one is under way that equals it but for its name, it has the answer of that one. The future of a job that is
+        wrong in itself has its InputError.
         """
         try:
-            return self._dispatcher.put(self._asked_of(job))
+            asked = self._asked_of(job)
+            return self._put(asked, _key_of(asked))
         except HarnessError as error:
-            wrong: Future[Evaluation] = Future()
-            wrong.set_exception(error)
-            return wrong
+            return _failed(error)
+
+    def _put(self, asked: Asked, key: str) -> Future[Evaluation]:
+        """The answer to come, which is that of an equal job where one is under way."""
+        with self._lock:
+            first = self._under_way.get(key)
+            if first is None:
+                try:
+                    first = self._under_way[key] = self._dispatcher.put(asked)
+                except HarnessError as error:
+                    return _failed(error)
+                first.add_done_callback(lambda _: self._under_way.pop(key, None))
+                return first
+        answer: Future[Evaluation] = Future()
+        answer.set_running_or_notify_cancel()
+        first.add_done_callback(lambda done: _pass_on(done, answer, asked.candidate.name))
+        return answer
 
     def _asked_of(self, job: Job) -> Asked:
         """The job with everything read. Raises InputError."""
@@ -217,17 +246,28 @@ class _Answers:
         return Evaluation(Record(**record), samples)
 
 
-def _called(evaluation: Evaluation, job: Job) -> Evaluation:
-    """The answer of an equal job under this one's name."""
-    name = job.name or (job.source.stem if isinstance(job.source, Path) else UNNAMED)
+def _called(evaluation: Evaluation, name: str) -> Evaluation:
+    """The answer of an equal job under another's name."""
     if name == evaluation.record.candidate:
         return evaluation
     return Evaluation(replace(evaluation.record, candidate=name), evaluation.samples)
 
 
-def _key_of(job: Job) -> str:
-    problem = key_of(job.problem, None) if isinstance(job.problem, Problem) else str(job.problem)
-    is_file = isinstance(job.source, Path) and job.source.is_file()
-    source = (str(job.source), job.source.stat().st_mtime_ns) if is_file else job.source
-    words = (problem, source, job.config, job.mode, str(job.baseline), job.check_only, job.budget_s)
+def _failed(error: HarnessError) -> Future[Evaluation]:
+    wrong: Future[Evaluation] = Future()
+    wrong.set_exception(error)
+    return wrong
+
+
+def _pass_on(done: Future[Evaluation], answer: Future[Evaluation], name: str) -> None:
+    error = done.exception()
+    answer.set_result(_called(done.result(), name)) if error is None else answer.set_exception(error)
+
+
+def _key_of(asked: Asked) -> str:
+    """What equal jobs have in common: all that a node is told of them, but names that nothing there can see."""
+    packed = {name: value for name, value in packed_candidate(asked.candidate).items() if name not in ("name", "path")}
+    sees_its_name = packed["beside"] or "__file__" in packed["source"]
+    file_name = asked.candidate.path.name if sees_its_name else None
+    words = (asked.key, file_name, packed, asked.check_only, asked.budget_s)
     return hashlib.sha256(repr(words).encode("utf-8", "surrogatepass")).hexdigest()

@@ -64,6 +64,7 @@ class DeliveredBuilds:
         self._pipe = pipe
         self._builds: dict[Path, Build] = {}
         self.is_idle = self.is_paused = False
+        self.waiting = 0
 
     def take(self, builds: Mapping[Path, Build], quiet: bool) -> None:
         """These have come, and whether no compiler runs any more."""

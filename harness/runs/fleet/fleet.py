@@ -125,6 +125,8 @@ class Fleet:
         self._request, self._places, self._progress, self._stack = request, places, progress, stack
         self._utc = utc_now()
         self._teams: dict[Hashable, Team] = {}
+        self._builds: list[Builds] = []
+        self._judged = 0  # candidates, each by each model
         self._devices: list[DeviceIdentity] = []
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
@@ -145,6 +147,7 @@ class Fleet:
             for number in list(self._waiting):
                 self._answer(number)
             self._answer_until_quiet()
+            self._tell_overall()
         self._dismiss_all()
         teams = [team for team in self._teams.values() if team.has_judged or not self._faults]
         if not teams and self._faults:
@@ -152,6 +155,17 @@ class Fleet:
         for team in teams:
             team.give_up(self._faults)
         return [team.finish(self._progress) for team in teams]
+
+    def _tell_overall(self) -> None:
+        devices = sum(len(team.judges) for team in self._teams.values())
+        self._progress.overall(
+            judged=self._judged, of=len(self._request.candidates) * len(self._teams), at_work=devices - len(self._waiting),
+            devices=devices, builds=sum(each.waiting for each in self._builds),
+        )
+
+    def _done(self, record: Record, label: str) -> None:
+        self._judged += record.role == "candidate"
+        self._progress.done(record, label)
 
     def _all_is_judged(self) -> bool:
         # A model's only device may still be on its way.
@@ -187,7 +201,7 @@ class Fleet:
             record = Record(**payload[0])
             if trouble := self._team_of[number].add(number, record, payload[1]):
                 self._progress.note(trouble)
-            self._progress.done(record, label)
+            self._done(record, label)
         elif kind == "free":
             self._waiting[number] = payload[0]
         elif kind == "until quiet":
@@ -196,7 +210,7 @@ class Fleet:
                 self._doubting.add(number)
         elif kind == "unsent":
             for record in self._team_of[number].unsent(number, payload[0]):
-                self._progress.done(record, label)
+                self._done(record, label)
             self._waiting[number] = None
         else:
             self._lose(number, error_of(*payload))
@@ -209,6 +223,7 @@ class Fleet:
         self._devices.append(device)
         if key not in self._teams:
             builds = self._places.builds(self._request, number, device)
+            self._builds.append(builds)
             self._teams[key] = self._stack.enter_context(Team(self._request, device, self._utc, builds))
         team = self._team_of[number] = self._teams[key]
         team.join(number, device)
@@ -257,12 +272,14 @@ class Fleet:
         self._until_quiet.discard(number)
         self._doubting.discard(number)
         self._places.end(number)
+        self._progress.clear(self._places.label(number))
         team = self._team_of.get(number)
         record = team.lose(number, str(fault)) if team else None
-        if self._places.open and str(fault) not in map(str, self._faults):
+        goes_on = self._places.open or self._places.expects_more  # else it is what the run ends with
+        if goes_on and str(fault) not in map(str, self._faults):
             self._progress.note(str(fault))
         if record is not None:
-            self._progress.done(record, self._places.label(number))
+            self._done(record, self._places.label(number))
         self._faults.append(fault)
 
     def _dismiss_all(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listening import Listening
 
 from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.judge.run import RunRequest
@@ -17,6 +18,9 @@ from harness.model.candidate import read_candidate
 from harness.model.paths import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
+from harness.runs.cluster import referees
+from harness.runs.cluster.link import Link
+from harness.runs.cluster.referees import Referees
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -67,6 +71,21 @@ def nodes(tmp_path_factory):
     yield made
     ray.shutdown()
     made.cluster.shutdown()
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """`opened(places, told)`: `Referees` whose judges are at these pretended places; `words` are more of their own."""
+    made = []
+
+    def open_at(places, told=None, **words):
+        monkeypatch.setattr(referees, "RayExecutors", lambda *_, **__: places)
+        made.append(Referees(link=Link("cpu"), progress=told or Listening(), **words))
+        return made[-1]
+
+    yield open_at
+    for each in made:
+        each.close()
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
+from io import StringIO
 from itertools import islice, repeat
-from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -13,9 +14,10 @@ from fake_executors import CPU, FakeExecutors, answer_to
 from listening import Listening
 
 from harness.model.errors import HarnessError
-from harness.runs.cluster import dispatch, referees
+from harness.report.progress import LiveProgress
+from harness.runs.cluster import dispatch
 from harness.runs.cluster.dispatch import AHEAD
-from harness.runs.cluster.referees import Job, Referees
+from harness.runs.cluster.referees import Job
 
 pytestmark = pytest.mark.timeout(60)
 SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
@@ -23,21 +25,6 @@ SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 
 def job(name, **words):
     return Job("tril_matmul", f"{SOURCE}# {name}\n", name=name, config="quick", **words)
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """`opened(places)`: the judges at these places, and what they tell."""
-    made = []
-
-    def open_at(places, told=None):
-        monkeypatch.setattr(referees, "RayExecutors", lambda *_, **__: places)
-        made.append(Referees(link=SimpleNamespace(kind="cpu"), progress=told or Listening()))
-        return made[-1]
-
-    yield open_at
-    for each in made:
-        each.close()
 
 
 def right(place, asked):
@@ -61,6 +48,7 @@ class PretendBuilds:
     """Builds that are there at once; of all that are made, `made` is told."""
 
     made: ClassVar[list[PretendBuilds]] = []
+    waiting = 0
 
     def __init__(self, *_, on_ready, **__):
         self.is_paused, self.is_idle, self.on_ready = False, False, on_ready
@@ -177,6 +165,35 @@ def test_a_job_that_could_not_be_judged_has_words_for_its_answer_and_the_device_
     assert str(answers["bad"]) == "no such size" and answers["good"].record.status.value == "checked"
 
 
+def stage(places, place, asked):
+    places.say(place, "stage", asked["candidate"]["name"], "timing")
+
+
+@pytest.mark.parametrize("said", [("gone", "ended by SIGKILL"), ("answer", None, (2, "no such size"), None)])
+def test_no_line_stays_on_the_screen_of_what_was_lost_or_could_not_be_judged(opened, said):
+    told = LiveProgress(StringIO())
+
+    def judge(place, asked):
+        stage(places, place, asked)
+        is_bad = asked["candidate"]["name"] == "bad"
+        return ((said[0], asked["number"], *said[1:]) if said[0] == "answer" else said) if is_bad else answer_to(asked)
+
+    places = FakeExecutors(judge, [CPU] * 3)
+    found = {each.name: answer for each, answer in opened(places, told).map(map(job, ("bad", "good")))}
+    assert len(found) == 2 and told._at_work == {}
+
+
+def test_the_row_of_what_was_lost_twice_is_told_with_its_device_and_all_together_are_counted(opened):
+    told = Listening()
+    judges = opened(FakeExecutors(losing("killer", 9), [CPU] * 3), told)
+    list(judges.map(map(job, ("killer", *"abc"))))
+    assert all(device for device, _ in told.outcomes) and len(told.outcomes) == 4
+    assert len(told.cleared) == 2
+    judges.close()
+    assert {(each["of"], each["builds"]) for each in told.totals[-2:]} == {(4, 0)}
+    assert max(each["judged"] for each in told.totals) == 4 and max(each["devices"] for each in told.totals) == 3
+
+
 def test_what_is_not_judged_when_they_are_closed_hears_of_it(opened):
     judges = opened(FakeExecutors(lambda *_: None))
     waiting = judges.submit(job("a"))
@@ -229,6 +246,48 @@ def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_own_na
     found = {each: answer.record.candidate for each, answer in opened(places).map(jobs)}
     assert list(map(found.get, jobs)) == ["a", "b", "candidate", "candidate"]
     assert len(places.jobs) == 2
+
+
+def test_a_file_equals_its_text_and_another_file_of_the_same_whatever_they_are_called(opened, tmp_path):
+    paths = [tmp_path / place / f"{name}.py" for place, name in (("one", "a"), ("two", "a"), ("two", "b"))]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(SOURCE)
+    places = FakeExecutors(right)
+    jobs = [Job("tril_matmul", source, config="quick") for source in (*paths, SOURCE)]
+    found = {each: answer.record.candidate for each, answer in opened(places).map(jobs)}
+    assert list(map(found.get, jobs)) == ["a", "a", "b", "candidate"] and len(places.jobs) == 1
+
+
+def test_what_reads_beside_its_file_equals_only_what_finds_the_same_there(opened, tmp_path):
+    paths = [tmp_path / place / "mine.py" for place in ("half", "double", "half again")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"from parts import factor\n{SOURCE}")
+        (path.parent / "parts.py").write_text(f"factor = '{path.parent.name.split()[0]}'\n")
+    places = FakeExecutors(right)
+    assert len(list(opened(places).map(Job("tril_matmul", path, config="quick") for path in paths))) == 3
+    assert len(places.jobs) == 2
+    (tmp_path / "half" / "parts.py").write_text("factor = 3\n")
+    list(opened(again := FakeExecutors(right)).map(Job("tril_matmul", path, config="quick") for path in paths))
+    assert len(again.jobs) == 3
+
+
+def test_while_one_is_under_way_its_equals_wait_for_its_answer_and_later_ones_are_judged_anew(opened):
+    held, places = [], FakeExecutors(lambda place, asked: held.append(asked))
+    judges = opened(places)
+    answers = [judges.submit(replace(job("a"), name=name)) for name in "ab"]
+    while not held:
+        time.sleep(0.001)
+    answers.append(judges.submit(replace(job("a"), name="c")))
+    places.say(places.jobs[0][0], *answer_to(held.pop()))
+    assert [each.result(30).record.candidate for each in answers] == ["a", "b", "c"] and len(places.jobs) == 1
+    again = judges.submit(job("a"))
+    while not held:
+        time.sleep(0.001)
+    places.say(places.jobs[-1][0], "answer", held.pop()["number"], None, (2, "no such size"), None)
+    with pytest.raises(HarnessError, match="no such size"):
+        again.result(30)
 
 
 def test_a_file_under_another_name_has_it_in_its_record(opened, tmp_path):

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import fake_actor
 import pytest
-from fake_actor import FakeActor, fake_build, fake_toolchain
+from fake_actor import FakeActor, OutdatedOnA100, fake_build, fake_toolchain
 from listening import Listening
 
 from harness.model.candidate import read_candidate
-from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
+from harness.model.errors import DeviceBusy, HarnessError, InputError, NothingToRun
+from harness.model.paths import REPOSITORY
 from harness.runs.cluster import builds, dispatch, ray_executors, run
-from harness.runs.cluster.link import Link, Seat, connected
+from harness.runs.cluster.link import Link, Seat, check_one_model, connected
 from harness.runs.cluster.referees import Job, Referees
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
 SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, A, B):\n        return A\n"
+SECOND_DRIVER = """
+import sys
+
+import ray
+
+sys.path.append(sys.argv[1])
+import fake_actor
+from harness.runs.cluster import link, ray_executors
+
+ray.cloudpickle.register_pickle_by_value(fake_actor)
+ray_executors._UNTOLD_S = 0.5
+with link.connected(sys.argv[2], model="H100"):
+    here = link.Link("cuda", "H100", actor=fake_actor.FakeActor, build=fake_actor.fake_build)
+    with ray_executors.RayExecutors(here) as places:
+        while not places.open:
+            for number, (kind, *words) in places.hear(0.5):
+                print(*words if kind == "told" else ["open"], flush=True)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +55,8 @@ def _pretended(monkeypatch):
     monkeypatch.setattr(ray_executors, "_POLL_S", 0.3)
 
 
-def link_to(model=None) -> Link:
-    return Link("cuda", model, actor=FakeActor, build=fake_build)
+def link_to(model=None, actor=FakeActor) -> Link:
+    return Link("cuda", model, actor=actor, build=fake_build)
 
 
 @pytest.fixture
@@ -42,14 +64,14 @@ def run_of(request_for, tmp_path):
     """`run_of(sources, model, told)`: candidates of these sources by their names, judged on the GPUs of that model."""
     numbers = count()
 
-    def judged(sources, model=None, told=None, **how):
+    def judged(sources, model=None, told=None, actor=FakeActor, **how):
         folder = tmp_path / str(next(numbers))
         folder.mkdir()
         for name, source in sources.items():
             (folder / f"{name}.py").write_text(SOURCE + source)
         candidates = [read_candidate(folder / f"{name}.py") for name in sources]
         asked = request_for([], candidates=candidates, out_dir=folder / "results", **how)
-        return run.run(asked, link_to(model), told or Listening())
+        return run.run(asked, link_to(model, actor), told or Listening())
 
     return judged
 
@@ -157,6 +179,55 @@ def test_a_node_with_another_version_of_this_software_is_left_out(nodes, run_of,
     assert sum("is left out" in note for note in told.notes) == 2
 
 
+def test_where_one_of_two_nodes_has_another_version_the_sound_one_judges_everything(nodes, run_of):
+    told = Listening()
+    [result] = run_of(dict.fromkeys("abc", ""), told=told, actor=OutdatedOnA100)
+    rows = rows_of(result)
+    assert {row.status.value for row in rows.values()} == {"ok"} and set(rows) == set("abc")
+    assert {record.device_name for record in result.records} == {"H100"}
+    [note] = [note for note in told.notes if "is left out" in note]
+    assert "another version of this software (0.0, another)" in note
+
+
+def test_referees_go_on_with_the_sound_one_of_two_nodes(nodes):
+    with Referees(link=link_to(actor=OutdatedOnA100)) as judges:
+        jobs = (Job("tril_matmul", f"{SOURCE}# {number}", config="quick") for number in range(4))
+        assert {answer.record.device_name for _, answer in judges.map(jobs)} == {"H100"} and judges.devices == 1
+
+
+def test_a_device_that_fails_after_a_row_costs_no_row_and_is_opened_again(nodes, run_of):
+    told = Listening()
+    [result] = run_of({"breaker": "# device fails", **dict.fromkeys("abc", "")}, "H100", told)
+    rows = rows_of(result)
+    assert {row.status.value for row in rows.values()} == {"ok"} and set(rows) == {"breaker", *"abc"}
+    assert all(row.warnings is None for row in rows.values()), "nothing was in hand"
+    assert sum("judges nothing more: it computes wrongly" in note for note in told.notes) == 1
+    assert len({row.uuid for row in rows.values()}) == 2  # of the judges, one after the other
+
+
+def test_referees_go_on_when_a_device_fails_after_an_answer(nodes):
+    told = Listening()
+    with Referees(link=link_to("H100"), progress=told) as judges:
+        broken = judges.evaluate("tril_matmul", f"{SOURCE}# device fails", config="quick")
+        assert broken.record.status.value == "ok" and broken.record.warnings is None
+        jobs = (Job("tril_matmul", f"{SOURCE}# {number}", config="quick") for number in range(3))
+        found = [answer.record for _, answer in judges.map(jobs)]
+        assert [record.status.value for record in found] == ["ok"] * 3 and judges.devices == 1
+        assert broken.record.uuid not in {record.uuid for record in found}
+    assert sum("judges nothing more: it computes wrongly" in note for note in told.notes) == 1 and len(told.cleared) == 1
+
+
+def test_a_second_driver_s_process_has_the_gpu_once_the_first_has_let_it_go(nodes):
+    with ray_executors.RayExecutors(link_to("H100")) as first:
+        open_one(first)
+        words = [sys.executable, "-c", SECOND_DRIVER, str(Path(fake_actor.__file__).parent), nodes.cluster.address]
+        second = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+        said = second.stdout.readline()
+        assert "held by other jobs" in said and second.poll() is None
+    said, _ = second.communicate(timeout=120)
+    assert (said, second.returncode) == ("open\n", 0)
+
+
 def test_a_gpu_that_another_driver_has_is_waited_for_and_given_up_after_the_wait(nodes, monkeypatch):
     monkeypatch.setattr(ray_executors, "_UNTOLD_S", 0.5)
     with ray_executors.RayExecutors(link_to("H100")) as first:
@@ -198,6 +269,13 @@ def test_a_problem_of_a_suite_moves_on_from_a_node_that_is_lost():
 def test_a_cluster_without_such_a_gpu_says_so(nodes):
     with pytest.raises(NothingToRun, match="has no GPU of model B200"), connected("auto", model="B200"):
         pass
+
+
+def test_a_cluster_says_which_models_it_has_and_one_that_was_chosen_is_alone(nodes):
+    assert link_to().models == ["A100", "H100"] and link_to("H100").models == ["H100"]
+    check_one_model(link_to("H100").models)
+    with pytest.raises(InputError, match="A100, H100.*--accelerator A100"):
+        check_one_model(link_to().models)
 
 
 def test_what_is_no_cluster_is_said_in_a_sentence(nodes, monkeypatch):

@@ -43,6 +43,7 @@ def test_what_a_judge_had_in_hand_that_dies_is_judged_by_another_which_its_row_s
     [told] = [row.warnings for row in rows.values() if row.warnings]
     assert "second try" in told and "cuda:1 ended by SIGKILL" in told
     assert any("cuda:1 ended by SIGKILL" in note for note in fleet.told.notes)
+    assert fleet.told.cleared == ["cuda:1"]
 
 
 def test_a_candidate_that_ends_two_judges_meets_no_third_and_costs_no_other_its_row(fleet_of):
@@ -98,8 +99,12 @@ def test_judges_that_die_before_they_judged_anything_are_an_error_in_words(fleet
 
 def test_every_candidate_is_judged_once_and_each_judge_has_its_own_control(fleet_of):
     judges = [FakeReferee(f"cuda:{number}", judges_all) for number in range(3)]
-    [result] = fleet_of(judges, names=NAMES).run()
+    fleet = fleet_of(judges, names=NAMES)
+    [result] = fleet.run()
     judged = [name for each in judges for name in each.judged]
     assert sorted(name for name in judged if name != "eager") == sorted(NAMES)
     assert len(of_candidates(result)) == len(NAMES)
     assert all(each.judged[:1] in ([], ["eager"]) for each in judges)
+    assert fleet.told.totals[-1] | {"at_work": 0} == {
+        "judged": len(NAMES), "of": len(NAMES), "at_work": 0, "devices": 3, "builds": 0,
+    }
