@@ -80,7 +80,7 @@ def _run_on_cluster(
         from harness.runs.cluster.run import identities, judges_for  # imports torch
 
         with open_progress(silent=options.json) as progress:
-            suite = Suite(options, settings, identities(link, progress) if options.resume else [], on_all=True)
+            suite = Suite(options, settings, identities(link, progress, options.wait) if options.resume else [], on_all=True)
         judges = judges_for(link, len(loaded), silent=options.json)
         return _told(options, loaded, each_judged(loaded, chosen, suite, (), functools.partial(_say, options), judges))
 

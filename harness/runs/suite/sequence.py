@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Judges = children.WarmChild | ClusterJudges
 
+_POLL_S = 5.0  # for judges elsewhere that have come since
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -108,14 +110,14 @@ class _Asked:
 
 def each_judged(
     loaded: Sequence[Loaded], chosen: Mapping[Path, list[Candidate]], suite: Suite, devices: Sequence[str],
-    tell: Callable[[str], None], elsewhere: Sequence[Judges] = (),
+    tell: Callable[[str], None], elsewhere: Callable[[], Sequence[Judges]] | None = None,
 ) -> Iterator[Outcome]:
-    """The outcomes as they come: a problem on each device, or on each judge `elsewhere`, at a time; each problem on all
-    devices where there are fewer. Nothing here ends the suite but the user, and a machine that has no such device.
+    """The outcomes as they come: a problem on each device at a time, or on each judge that is `elsewhere`, which gives
+    those that have come since; each problem on all devices where there are fewer. Nothing here ends the suite but the user, and a machine that has no such device.
     """
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
-    silent, warm = suite.options.json, list(elsewhere)
+    silent, warm = suite.options.json, list(elsewhere() if elsewhere else ())
     if not (together or warm):  # one process for each, and so for a device that is named twice
         warm = [children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices]
     free = deque(warm or [None])
@@ -135,10 +137,15 @@ def each_judged(
                 if place is not None:
                     place.ask(asked.fields)
                 at_work[child.pipe] = (child, asked, place)
-            for pipe in wait(list(at_work)) if at_work else ():  # nothing at all would be waited for without end
+            # Nothing at all would be waited for without end.
+            for pipe in wait(list(at_work), _POLL_S if elsewhere else None) if at_work else ():
                 child, asked, place = at_work.pop(pipe)
                 free.append(place)
                 yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))
+            if elsewhere and waiting:
+                more = elsewhere()
+                warm += more
+                free += more
     except KeyboardInterrupt:
         for child, _, _ in at_work.values():
             child.interrupt()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from itertools import count
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import fake_actor
@@ -17,7 +15,7 @@ from listening import Listening
 from harness.model.candidate import read_candidate
 from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
 from harness.runs.cluster import builds, dispatch, ray_executors, run
-from harness.runs.cluster.link import Link, Seat, connected
+from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.referees import Job, Referees
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
@@ -178,21 +176,6 @@ def open_one(found, seconds=60.0):
     while not found.open:
         assert time.monotonic() < until
         found.hear(0.5)
-
-
-def test_a_problem_of_a_suite_moves_on_from_a_node_that_is_lost():
-    there = [Seat("first", "first", 0)]
-    pool, stopped = run.Pool(SimpleNamespace(seats=lambda: list(there))), threading.Event()
-    with pool.seat(stopped) as seat:
-        assert seat() == seat() == there
-        with pool.seat(stopped) as other:
-            stopped.set()
-            assert other() == []  # there is but one, and nobody waits for it any more
-        there[:] = [Seat("second", "second", 0)]
-        assert seat() == there
-    there.clear()
-    with pool.seat(threading.Event()) as seat:
-        assert seat() == []
 
 
 def test_a_cluster_without_such_a_gpu_says_so(nodes):

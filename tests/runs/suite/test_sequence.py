@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from dataclasses import replace
 
 import pytest
 
+from harness.cli.flags import understood
 from harness.device.identity import DeviceIdentity
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
@@ -54,11 +54,7 @@ def begun(tmp_path):
     """`begun(*devices)`: what a suite on all models makes of the problem, with the rows of these devices."""
 
     def begin(*devices, on_all=True):
-        options = Namespace(
-            out=tmp_path, device="auto", sanitize=False, energy=False, extra_times=False, wait=None, only=[], skip=[],
-            candidates=None, problem=[PROBLEM.path], mode=None, baselines=None, baseline=None, devices=None,
-            config="quick", sizes=[], ray="auto", accelerator=None,
-        )
+        options = understood(["suite", str(PROBLEM.path), "--out", str(tmp_path)])
         suite = Suite(options, SETTINGS, devices, on_all)
         return suite.begun(Loaded(PROBLEM.path, PROBLEM), CANDIDATES)
 
