@@ -13,6 +13,7 @@ from multiprocessing import Pipe
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
+from harness.device.lock import LONGEST_WAIT_S
 from harness.judge.run import RunRequest, RunResult
 from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
 from harness.report.progress import Progress, open_progress
@@ -39,7 +40,9 @@ def run(
     with ExitStack() as stack, RayExecutors(link, lease, wait_s=wait_s, stopped=stopped) as places:
         results = Fleet(request, places, progress, stack).run()
         for model in places.held_models:
-            progress.note(f"nothing was judged on {model}: other jobs have it. The same command with --resume judges there what is left")
+            progress.note(
+                f"nothing was judged on {model}: other jobs have it. The same command with --resume judges there what is left"
+            )
         return results
 
 
@@ -70,7 +73,9 @@ def identities(link: Link, progress: Progress, wait_s: float | None = None) -> l
             if known and known >= set(places.open) and not places.pending:
                 break
         if devices and places.pending:
-            progress.note(f"{places.pending} devices are held by other jobs: rows of a model that only they are of are made again")
+            progress.note(
+                f"{places.pending} devices are held by other jobs: rows of a model that only they are of are made again"
+            )
         places.end_all(list(places.open))
     if not devices:
         raise HarnessError(why)
@@ -127,9 +132,8 @@ class ClusterJudges:
             while True:
                 with pool.lease(model, self._stopped) as lease:
                     try:
-                        results = run(
-                            request, self._link, progress, lease, self._stopped, _BRIEF_S if model in pool.held else None
-                        )
+                        wait_s = self._wait_s(request, model)
+                        results = run(request, self._link, progress, lease, self._stopped, wait_s)
                         pool.held.discard(model)
                         return results
                     except DeviceBusy as fault:
@@ -139,6 +143,10 @@ class ClusterJudges:
                         return _told(progress, fault)
                     except HarnessError as fault:
                         return _told(progress, fault)
+
+    def _wait_s(self, request: RunRequest, model: str | None) -> float:
+        wait_s = LONGEST_WAIT_S if request.wait_s is None else request.wait_s
+        return min(wait_s, _BRIEF_S) if model in self._pool.held else wait_s
 
     def answer(self) -> list[str]:
         """Return the paths of the CSVs of what was asked last.

@@ -211,6 +211,19 @@ def test_another_pytorch_has_a_table_of_its_own_and_another_driver_has_not(nodes
     assert "driver" in notes and "each row names its driver" in notes
 
 
+def test_rows_of_one_pytorch_are_not_kept_for_another(nodes, outcomes_of):
+    sources = {"one": {"a": "", "b": ""}}
+    with added(nodes, "B200"):
+        outcomes_of(sources, "B200")
+        with added(nodes, "B200", TORCH="1"):
+            devices = run.identities(link_to("B200"), Listening())
+            found = outcomes_of(sources, "B200", devices=devices)["one"]
+    assert {each.records[0].torch: each.kept for each in found.results} == {"2": 2, "1": 0}
+    for each in found.results:
+        versions = {(record.candidate, record.torch) for record in read_records(each.path) if record.role == "candidate"}
+        assert versions == {(name, each.records[0].torch) for name in "ab"}
+
+
 def test_a_device_that_another_command_has_costs_a_suite_nothing_but_that_device(nodes, outcomes_of, untold_for_a_second):
     with added(nodes, "B200"), held("B200"), added(nodes, "B200"):
         found = outcomes_of({"one": {"a": ""}, "two": {"b": ""}, "three": {"c": ""}}, "B200", wait_s=100)
