@@ -23,6 +23,11 @@ class DeviceIdentity:
     torch: str | None = None
     power_limit_w: float | None = None
 
+    @property
+    def team(self) -> tuple[str | None, ...]:
+        """What the devices of a team have in common: their model, and what builds and eager hang on."""
+        return self.kind, self.name, self.torch, self.cuda
+
 
 @dataclass(frozen=True)
 class Telemetry:

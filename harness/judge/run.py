@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.device.backend import Backend
 from harness.device.choice import open_backend
+from harness.device.identity import DeviceIdentity
 from harness.device.lock import DeviceLock
 from harness.judge.build_pool import BuildPool
 from harness.judge.device_run import DeviceRun
@@ -35,7 +36,8 @@ from harness.sandbox.sandbox_choice import strongest_sandbox, why_no_sandbox
 class RunRequest:
     """What the user asked for. `sanitize` puts kernels under compute-sanitizer, `command` is what to type to run it again,
     `archs` are for compiling without a GPU, `extras` is what `judge.extras` measures besides. `wait_s` is how long to wait
-    for another run (None: as `device.lock` says). `kept` records stand for candidates which are not judged again.
+    for another run (None: as `device.lock` says). `kept` records stand for candidates which devices like theirs do not
+    judge again.
     """
 
     problem: Problem
@@ -50,6 +52,12 @@ class RunRequest:
     extras: tuple[str, ...] = ()
     wait_s: float | None = None
 
+    def left_for(self, device: DeviceIdentity) -> RunRequest:
+        """Return what of it devices like `device` are to judge: they keep rows of their own alone."""
+        kept = [each for each in self.kept if each.record.team == device.team]
+        names = {each.record.candidate for each in kept}
+        return replace(self, kept=kept, candidates=[each for each in self.candidates if each.name not in names])
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -61,11 +69,12 @@ class RunResult:
 
 def run(request: RunRequest, progress: Progress, backend: Backend | None = None) -> RunResult:
     """Judge all that `request` names, on `backend` if given. Raises HarnessError: the user's fault or the machine's."""
-    problem, settings = request.problem, request.settings
     gc.collect()  # what an earlier run of this process held goes now, and not while a queue of this one is held
     if backend is None:
         progress.note("opening the device")
         backend = open_backend(request.device)
+    request = request.left_for(backend.identity)
+    problem, settings = request.problem, request.settings
     if request.archs and not backend.limits.is_host:
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(backend) if request.sanitize else None

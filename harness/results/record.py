@@ -217,6 +217,11 @@ class Record:
     def on_cpu(self) -> bool:
         return self.device_kind == "cpu"
 
+    @property
+    def team(self) -> tuple[str | None, ...]:
+        """`DeviceIdentity.team` of the device that it was judged on."""
+        return self.device_kind, self.device_name, self.torch, self.cuda
+
     def to_json(self) -> dict[str, str | int | float | bool | None]:
         """Every field under its name, in the order of `FIELDS`, as values that `json.dumps` takes."""
         values = {column.name: getattr(self, column.name) for column in FIELDS}

@@ -32,6 +32,10 @@ class ResultFile:
     def device_kind(self) -> str | None:
         return self.records[0].device_kind
 
+    @property
+    def team(self) -> tuple[str | None, ...]:
+        return self.records[0].team
+
     @cached_property
     def utc(self) -> str:
         """When it began; a run that took over rows of an earlier one is as new as its newest row."""

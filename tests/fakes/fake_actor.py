@@ -13,21 +13,28 @@ import queue
 import re
 from pathlib import Path
 
+from harness.model.sizes_text import sizes_text
 from harness.results.assembly import harness_hash
+from harness.runs.cluster.parcel import settings_of
 
 
 class FakeActor:
-    """Stands where `runs.cluster.actor.RefereeActor` does. `MODEL` in a node's environment is what its GPU is called."""
+    """Stands where `runs.cluster.actor.RefereeActor` does. `MODEL` in a node's environment is what its GPU is called;
+    `TORCH` and `DRIVER` are its versions, and `HASH` that of this software.
+    """
 
     HASH = harness_hash()
 
     def __init__(self, program: str, device: str) -> None:
         self._said: queue.SimpleQueue = queue.SimpleQueue()
-        self._name = os.environ.get("MODEL", "Pretended")
         self._uuid = f"GPU-{os.getpid()}"
+        self._device = {
+            "kind": "cuda", "name": os.environ.get("MODEL", "Pretended"), "uuid": self._uuid, "sm": "9.0",
+            "torch": os.environ.get("TORCH", "2"), "cuda": "13", "driver": os.environ.get("DRIVER", "580"),
+        }
 
     def open(self) -> str:
-        return json.dumps({"version": "", "hash": self.HASH, "pid": os.getpid()})
+        return json.dumps({"version": "", "hash": os.environ.get("HASH", self.HASH), "pid": os.getpid()})
 
     def hear(self, timeout_s: float, text: str | None = None, *builds: object) -> list[str]:
         if text is not None:
@@ -45,22 +52,22 @@ class FakeActor:
             assert isinstance(json.loads(values), dict) and isinstance(files, dict)
         body = json.loads(text)
         if body["kind"] == "assignment" or (body["kind"] == "word" and isinstance(body["word"], dict)):
-            identity = {"kind": "cuda", "name": self._name, "uuid": self._uuid, "sm": "9.0", "torch": "2", "cuda": "13"}
-            self._said.put(["device", identity])
+            self._said.put(["device", self._device])
             if body["kind"] == "assignment":
-                self._problem = body["problem"]["name"]
+                self._asked = body
                 self._said.put(["free", None])
         elif body["kind"] == "delivery":
             entry = body["entries"][str(body["job"]["entry"])]
             name, source = (entry, "") if isinstance(entry, str) else (entry["name"], entry["source"])
             self._said.put(["stage", name, "timing"])
             if self._goes_on(source):
-                role = "baseline" if isinstance(entry, str) else "candidate"
-                self._said.put(["record", self._record(self._problem, name, role), {}])
+                role, digest = ("baseline", None) if isinstance(entry, str) else ("candidate", entry["source_hash"])
+                self._said.put(["record", self._record(self._asked, name, role, digest), {}])
                 self._said.put(["free", self._fault(source)])
         elif body["kind"] == "job" and self._goes_on(body["candidate"]["source"]):
-            record = self._record(body["problem"]["name"], body["candidate"]["name"], "candidate")
-            self._said.put(["answer", body["number"], record, {}, self._fault(body["candidate"]["source"])])
+            candidate = body["candidate"]
+            record = self._record(body, candidate["name"], "candidate", candidate["source_hash"])
+            self._said.put(["answer", body["number"], record, {}, self._fault(candidate["source"])])
 
     def _goes_on(self, source: str) -> bool:
         if "# kills" in source:
@@ -74,11 +81,15 @@ class FakeActor:
     def _fault(self, source: str) -> str | None:
         return "it computes wrongly" if "# device fails" in source else None
 
-    def _record(self, problem: str, name: str, role: str) -> dict:
+    def _record(self, asked: dict, name: str, role: str, digest: str | None) -> dict:
+        problem, device = asked["problem"], self._device
         return {
-            "run_id": self._uuid, "utc": "2026-01-01T00:00:00+00:00", "problem": problem, "sizes": "", "dtype": "float32",
-            "candidate": name, "role": role, "status": "ok", "time_us": 100.0, "speedup": 1.0, "speedup_lo": 0.9,
-            "speedup_hi": 1.1, "device_kind": "cuda", "device_name": self._name, "uuid": self._uuid,
+            "run_id": self._uuid, "utc": "2036-01-01T00:00:00+00:00", "problem": problem["name"], "dtype": problem["dtype"],
+            "problem_hash": problem["hash"], "mode": problem["mode"], "sizes": sizes_text(problem["sizes"]),
+            "harness_hash": self.HASH, "config_hash": settings_of(asked["settings"]).hash, "candidate": name, "role": role,
+            "source_hash": digest, "status": "ok", "time_us": 100.0, "speedup": 1.0, "speedup_lo": 0.9,
+            "speedup_hi": 1.1, "device_kind": "cuda", "device_name": device["name"],
+            **{each: device[each] for each in ("uuid", "torch", "cuda", "driver")},
         }
 
     def interrupt(self) -> None:

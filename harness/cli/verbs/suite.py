@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
     shorten_spinning(os.environ)
     say = functools.partial(_say, options)
     devices = children.devices_here(names, say) if names else (options.device,)
-    suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
+    known = [children.identify(each) for each in devices] if options.resume else []
+    suite = Suite(options, settings, known, on_all=len(devices) > len(loaded))
     later = [(each.problem, chosen.get(each.path, [])) for each in loaded[1:] if each.problem is not None]
     with building_ahead(later, devices[0], settings):
         return _told(options, loaded, each_judged(loaded, chosen, suite, devices, say))
@@ -79,7 +80,7 @@ def _run_on_cluster(
         from harness.runs.cluster.run import identities, judges_for  # imports torch
 
         with open_progress(silent=options.json) as progress:
-            suite = Suite(options, settings, identities(link, progress) if options.resume else [])
+            suite = Suite(options, settings, identities(link, progress, options.wait) if options.resume else [], on_all=True)
         judges = judges_for(link, len(loaded), silent=options.json)
         return _told(options, loaded, each_judged(loaded, chosen, suite, (), functools.partial(_say, options), judges))
 
@@ -146,18 +147,20 @@ def _matches(name: str, globs: Sequence[str]) -> bool:
 
 
 def _show(options: argparse.Namespace, outcome: Outcome) -> None:
-    """The leaderboard of a problem as soon as there is one."""
+    """The leaderboard of a problem as soon as there is one; of several models one for each."""
     if options.json:
         return
-    if outcome.kept:
-        print(f"{outcome.name}: reused {outcome.kept} of the rows in {shown(outcome.csv_path)}", file=sys.stderr)
+    for each in outcome.results:
+        if each.kept:
+            print(f"{outcome.name}: reused {each.kept} of the rows in {shown(each.path)}", file=sys.stderr)
     if outcome.fault:
         print(f"{outcome.name}: {outcome.fault}", file=sys.stderr)
-    elif outcome.records:
+        return
+    for each in outcome.results:
         from harness.report.leaderboard import render
 
-        command = re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "")
-        print(render(outcome.records, command=command or None, records_path=shown(outcome.csv_path),
+        command = re.sub(r" --only ('[^']*'|\S+)", "", each.records[-1].command or "")
+        print(render(each.records, command=command or None, records_path=shown(each.path),
                      **terminal.fitting(sys.stdout)), end="\n\n", flush=True)
 
 

@@ -34,7 +34,7 @@ from harness.runs.cluster.parcel import packed_candidate, packed_problem
 from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.cluster.result_files import ResultFiles
 from harness.runs.fleet.judge_process import error_of
-from harness.runs.fleet.team import second_try, team_of, twice, unlike
+from harness.runs.fleet.team import second_try, twice, unlike
 from harness.runs.referee import Evaluation
 
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
@@ -195,7 +195,7 @@ class Dispatcher:
         if difference is not None:
             self._progress.note(f"{self._places.label(number)} has {difference}: each record names its own")
         self._devices.append(device)
-        key = team_of(device)
+        key = device.team
         if key not in self._models:
             self._models[key] = _Model(device, self._places.node(number))
         self._model_of[number] = self._models[key]
@@ -378,7 +378,7 @@ class Dispatcher:
             self._new.extendleft((number, self._asked.pop(number)) for number in reversed(left))
         for builds in model.builds.values():
             builds.close()
-        del self._models[team_of(model.device)]
+        del self._models[model.device.team]
 
     def _all_builds(self) -> list[ClusterBuilds]:
         return [each for model in self._models.values() for each in model.builds.values()]

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from harness.results.assembly import harness_hash
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link, Seat
 from harness.runs.cluster.parcel import text_of
+from harness.runs.cluster.pool import Lease
 from harness.runs.fleet.device_judge import Assignment, Delivery
 
 _PROGRAM = "harness.runs.fleet.device_judge"
@@ -52,7 +53,7 @@ class _Place:
 
 
 class RayExecutors:
-    """The places of one run at the devices of a cluster, or at those that `seats` names at the time; use it in a `with`.
+    """The places of one run at the devices of a cluster, or at that of its `lease` alone; use it in a `with`.
 
     It ends once it is `stopped`. `wait_s` is how long a device is waited for while other jobs of the cluster have them all.
     """
@@ -60,16 +61,17 @@ class RayExecutors:
     share_cpu = False
 
     def __init__(
-        self, link: Link, seats: Callable[[], Sequence[Seat]] | None = None, program: str = _PROGRAM,
-        wait_s: float | None = None, stopped: threading.Event | None = None,
+        self, link: Link, lease: Lease | None = None, program: str = _PROGRAM, wait_s: float | None = None,
+        stopped: threading.Event | None = None,
     ) -> None:
-        self._link, self._seats, self._program = link, seats or link.seats, program
+        self._link, self._lease, self._program = link, lease, program
         self._wait_s = LONGEST_WAIT_S if wait_s is None else wait_s
         self._stopped = stopped or threading.Event()
         self._places: dict[int, _Place] = {}
         self._labels: dict[int, str] = {}  # of those that are gone too
         self._taken: set[Seat] = set()  # not to be taken again
         self._lost_at: Counter[Seat] = Counter()  # judges in a row
+        self._opened_models: set[str | None] = set()
         self._names: dict[int, dict[str, Any]] = {}  # of the files that records speak of, as they are called here
         self._said: deque[tuple[int, tuple[Any, ...]]] = deque()
         self._sent: dict[Any, int] = {}
@@ -107,6 +109,12 @@ class RayExecutors:
     def pending(self) -> int:
         """How many devices are waited for."""
         return sum(not place.is_open for place in self._places.values())
+
+    @property
+    def held_models(self) -> list[str]:
+        """Return the models of which other jobs have all devices."""
+        models = {place.seat.model for place in self._places.values() if not place.is_open} - self._opened_models
+        return sorted(each or "another model" for each in models)
 
     def label(self, number: int) -> str:
         return self._labels[number]
@@ -201,7 +209,10 @@ class RayExecutors:
 
     def _look(self) -> None:
         """Place an actor at each device that has none yet."""
-        for seat in self._seats():
+        seats = self._link.seats() if self._lease is None else self._leased()
+        if not self._places:
+            self._waits_since_s = time.monotonic()
+        for seat in seats:
             if seat not in self._taken:
                 self._taken.add(seat)
                 actor, number = self._link.place(seat, self._program), len(self._labels)
@@ -223,6 +234,20 @@ class RayExecutors:
                     "for longer with --wait SECONDS"
                 )
             self._has_given_up = True
+
+    def _leased(self) -> list[Seat]:
+        """Return the device of the lease; an actor that waits for another one waits no more."""
+        import ray
+
+        since_s = time.monotonic() - _UNTOLD_S
+        held = [number for number, place in self._places.items() if not place.is_open and place.since_s < since_s]
+        seats = self._lease.seats(is_held=bool(held))
+        for number in held:
+            if self._places[number].seat not in seats:
+                place = self._places.pop(number)
+                ray.kill(place.actor)
+                self._taken.discard(place.seat)
+        return seats
 
     def _take(self, number: int, call: Any) -> None:
         """Take what a call has come to, and make the next one."""
@@ -261,9 +286,13 @@ class RayExecutors:
                 f"{place.seat.label} is left out: it has another version of this software ({here['version']}, "
                 f"{here['hash']}) than this machine ({__version__}, {harness_hash()}). Install the same one on every node"
             ))))
+            if self._lease is not None:
+                self._lease.refuse()
+                self._looked_s = -math.inf  # for another
             self.end(number)
             return
         place.is_open = self._has_opened = True
+        self._opened_models.add(place.seat.model)
         self._has_given_up = False
         self._said.append((number, ("here",)))
         self._unheard.add(number)

@@ -2,101 +2,89 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing import Pipe
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
+from harness.device.lock import LONGEST_WAIT_S
 from harness.judge.run import RunRequest, RunResult
-from harness.model.errors import HarnessError, NothingToRun
+from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
 from harness.report.progress import Progress, open_progress
-from harness.runs.cluster.link import Link, Seat
+from harness.runs.cluster.link import Link
+from harness.runs.cluster.pool import Lease, Pool
 from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.cluster.referees import WARM_PROGRAM
 from harness.runs.fleet.fleet import Fleet
 
-_PATIENCE_S = 60.0  # for devices that other jobs have, when they are only asked what they are
+_PATIENCE_S = 60.0  # for more devices that other jobs have, when they are only asked what they are
 _POLL_S = 1.0
+_BRIEF_S = 10.0  # for a model that others had for as long as one waits: the next problem would hear the same
 
 
 def run(
-    request: RunRequest, link: Link, progress: Progress, seats: Callable[[], Sequence[Seat]] | None = None,
-    stopped: threading.Event | None = None,
+    request: RunRequest, link: Link, progress: Progress, lease: Lease | None = None,
+    stopped: threading.Event | None = None, wait_s: float | None = None,
 ) -> list[RunResult]:
-    """Judge everything that `request` names on the devices of the cluster, or on those that `seats` names, until it is
-    `stopped`; a result for each model among them. Raises HarnessError for what is the user's or the cluster's fault.
+    """Judge everything that `request` names on the devices of the cluster, or on that of the `lease`, until it is
+    `stopped`; a result for each model among them. `wait_s` is how long other commands are waited for, if not as the
+    request says. Raises HarnessError for what is the user's or the cluster's fault.
     """
-    with ExitStack() as stack, RayExecutors(link, seats, wait_s=request.wait_s, stopped=stopped) as places:
-        return Fleet(request, places, progress, stack).run()
+    wait_s = request.wait_s if wait_s is None else wait_s
+    with ExitStack() as stack, RayExecutors(link, lease, wait_s=wait_s, stopped=stopped) as places:
+        results = Fleet(request, places, progress, stack).run()
+        for model in places.held_models:
+            progress.note(
+                f"nothing was judged on {model}: other jobs have it. The same command with --resume judges there what is left"
+            )
+        return results
 
 
-def identities(link: Link, progress: Progress) -> list[DeviceIdentity]:
-    """Return what the cluster's devices are, each kind once and without a UUID: an earlier row of any like it holds."""
+def identities(link: Link, progress: Progress, wait_s: float | None = None) -> list[DeviceIdentity]:
+    """Return what the cluster's devices are, each kind once and without a UUID: an earlier row of any like it holds.
+
+    Raises DeviceBusy where other jobs have all of them for longer than `wait_s`.
+    """
     devices: dict[DeviceIdentity, None] = {}
-    until, known = time.monotonic() + _PATIENCE_S, set()
-    with RayExecutors(link, program=WARM_PROGRAM) as places:
+    until, known, why = math.inf, set(), "no device of the cluster could be opened"
+    with RayExecutors(link, program=WARM_PROGRAM, wait_s=wait_s) as places:
         while (places.open or places.expects_more) and time.monotonic() < until:
             for number, (kind, *payload) in places.hear(_POLL_S):
-                if kind == "here":
+                if number == -1:
+                    progress.note(payload[0])
+                    why = payload[0] if kind == "fault" else why
+                elif number not in places.open:
+                    continue  # what it said before it was given up
+                elif kind == "here":
                     places.send(number, {"device": places.device_inside(number)})
                 elif kind == "device":
                     devices[replace(DeviceIdentity(**payload[0]), uuid=None)] = None
                     known.add(number)
-                elif number == -1:
-                    progress.note(payload[0])
+                    until = min(until, time.monotonic() + _PATIENCE_S)
+                elif kind in ("gone", "failed"):
+                    why = f"the judge on {places.label(number)} could not open its device: {payload[-1]}"
+                    places.end(number)
             if known and known >= set(places.open) and not places.pending:
                 break
-        if places.pending:
-            progress.note(f"{places.pending} devices are held by other jobs: rows of a model that only they are of are made again")
+        if devices and places.pending:
+            progress.note(
+                f"{places.pending} devices are held by other jobs: rows of a model that only they are of are made again"
+            )
         places.end_all(list(places.open))
     if not devices:
-        raise HarnessError("no device of the cluster could be opened")
+        raise HarnessError(why)
     return list(devices)
 
 
-class Pool:
-    """The devices of a cluster that problems of a suite are judged on, each by one at a time."""
-
-    def __init__(self, link: Link) -> None:
-        self._link, self._taken, self._lock = link, set(), threading.Lock()
-
-    @contextmanager
-    def seat(self, stopped: threading.Event) -> Iterator[Callable[[], list[Seat]]]:
-        """Give what returns the device that one problem is judged on: another where its node is gone.
-
-        It waits for a free device until it is `stopped`; there is none where the cluster has none.
-        """
-        own: list[Seat] = []
-
-        def seat() -> list[Seat]:
-            while not self._take(own) and self._link.seats() and not stopped.wait(_POLL_S):
-                pass
-            return own
-
-        try:
-            yield seat
-        finally:
-            with self._lock:
-                self._taken -= set(own)
-
-    def _take(self, own: list[Seat]) -> bool:
-        """Have `own` hold a device that is there and that nobody else has; return whether it does."""
-        with self._lock:
-            there = self._link.seats()
-            if not set(own) & set(there):
-                self._taken -= set(own)
-                own[:] = [each for each in there if each not in self._taken][:1]
-                self._taken |= set(own)
-            return bool(own)
-
-
 class ClusterJudges:
-    """Judges problem after problem, each on a device of the `pool`, or without one on all, in a thread of its own; as
-    `runs.suite.children.WarmChild` does in a process.
+    """Judges problem after problem, each on a device of each model in the `pool`, or without one on all, in threads of its
+    own; as `runs.suite.children.WarmChild` does in a process.
     """
 
     def __init__(self, link: Link, pool: Pool | None, *, silent: bool) -> None:
@@ -114,26 +102,63 @@ class ClusterJudges:
         self._thread.start()
 
     def _judge(self, request: RunRequest, end: Any) -> None:
-        name = request.problem.name if self._pool else None  # several tell of theirs
         try:
-            with ExitStack() as stack:
-                seats = stack.enter_context(self._pool.seat(self._stopped)) if self._pool else None
-                progress = stack.enter_context(open_progress(silent=self._silent, device=name))
-                results = run(request, self._link, progress, seats, self._stopped)
-            self._paths = [str(each.csv_path) for each in results]
+            self._paths = [str(each.csv_path) for each in self._results(request)]
         except BaseException as error:
             self._error = error
         finally:
             end.close()
 
+    def _results(self, request: RunRequest) -> list[RunResult]:
+        """Judge it on every model. Raises HarnessError where none of them could."""
+        if self._pool is None:
+            with open_progress(silent=self._silent) as progress:
+                results = run(request, self._link, progress, stopped=self._stopped)
+            faults = []
+        else:
+            models = self._pool.models()
+            with ThreadPoolExecutor(max(1, len(models))) as threads:
+                answers = list(threads.map(lambda each: self._of_model(request, each, len(models) > 1), models))
+            results = [each for answer in answers if isinstance(answer, list) for each in answer]
+            faults = [each for each in answers if isinstance(each, HarnessError)]
+        if not results:
+            raise faults[0] if faults else HarnessError("no device of the cluster was left for it")
+        return results
+
+    def _of_model(self, request: RunRequest, model: str | None, is_named: bool) -> list[RunResult] | HarnessError:
+        """Judge it on a device of `model`; what is that model's fault alone is returned, and told."""
+        pool, name = self._pool, f"{request.problem.name} on {model}" if is_named else request.problem.name
+        with open_progress(silent=self._silent, device=name) as progress:  # several tell of theirs
+            while True:
+                with pool.lease(model, self._stopped) as lease:
+                    try:
+                        wait_s = self._wait_s(request, model)
+                        results = run(request, self._link, progress, lease, self._stopped, wait_s)
+                        pool.held.discard(model)
+                        return results
+                    except DeviceBusy as fault:
+                        if not lease.is_alone:  # it has its turn when another problem of this suite ends
+                            continue
+                        pool.held.add(model)
+                        return _told(progress, fault)
+                    except HarnessError as fault:
+                        return _told(progress, fault)
+
+    def _wait_s(self, request: RunRequest, model: str | None) -> float:
+        wait_s = LONGEST_WAIT_S if request.wait_s is None else request.wait_s
+        return min(wait_s, _BRIEF_S) if model in self._pool.held else wait_s
+
     def answer(self) -> list[str]:
-        """Return the paths of the CSVs of what was asked last. Raises HarnessError as a run does."""
+        """Return the paths of the CSVs of what was asked last.
+
+        Raises HarnessError, and of no narrower kind: what others hold now may be free for the next problem.
+        """
         self._thread.join()
-        if isinstance(self._error, HarnessError) or self._error is None:
-            if self._error is not None:
-                raise self._error
-            return self._paths
-        raise HarnessError(f"{type(self._error).__name__}: {' '.join(str(self._error).split())[:500]}")
+        if isinstance(self._error, HarnessError):
+            raise HarnessError(str(self._error))
+        if self._error is not None:
+            raise HarnessError(f"{type(self._error).__name__}: {' '.join(str(self._error).split())[:500]}")
+        return self._paths
 
     def interrupt(self) -> None:
         """End what it does, and wait for that."""
@@ -145,12 +170,27 @@ class ClusterJudges:
         """Nothing of it is left between two problems."""
 
 
-def judges_for(link: Link, problems: int, *, silent: bool) -> list[ClusterJudges]:
-    """Return what judges the `problems` of a suite: one on each device at a time, or each on all where there are fewer."""
+def _told(progress: Progress, fault: HarnessError) -> HarnessError:
+    progress.note(str(fault))
+    return fault
+
+
+def judges_for(link: Link, problems: int, *, silent: bool) -> Callable[[], list[ClusterJudges]]:
+    """Return what gives the judges of a suite's `problems`, and later those of devices that have joined: as many as there
+    are devices, or one on all of them where there are more devices than problems. Raises NothingToRun without any.
+    """
     devices = len(link.seats())
     if not devices:
         raise NothingToRun("the cluster has no device")
     if problems < devices:
-        return [ClusterJudges(link, None, silent=silent)]
-    pool = Pool(link)
-    return [ClusterJudges(link, pool, silent=silent) for _ in range(devices)]
+        alone = [ClusterJudges(link, None, silent=silent)]
+        return lambda: [alone.pop()] if alone else []
+    pool, made = Pool(link), 0
+
+    def more() -> list[ClusterJudges]:
+        nonlocal made
+        new = max(0, len(pool.seats()) - made)
+        made += new
+        return [ClusterJudges(link, pool, silent=silent) for _ in range(new)]
+
+    return more

@@ -22,7 +22,7 @@ from harness.results.record import Record
 from harness.results.writer import utc_now
 from harness.runs.fleet.device_judge import Assignment
 from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
-from harness.runs.fleet.team import Team, team_of, unlike
+from harness.runs.fleet.team import Team, unlike
 from harness.sandbox.sandbox_choice import strongest_sandbox
 
 if TYPE_CHECKING:
@@ -216,15 +216,16 @@ class Fleet:
             self._lose(number, error_of(*payload))
 
     def _join(self, number: int, device: DeviceIdentity) -> None:
-        key, difference = team_of(device), unlike(device, self._devices)
+        key, difference = device.team, unlike(device, self._devices)
         if difference is not None:
             where = "each row names its driver" if key in self._teams else "its rows have a table of their own"
             self._progress.note(f"{self._places.label(number)} has {difference}: {where}")
         self._devices.append(device)
         if key not in self._teams:
-            builds = self._places.builds(self._request, number, device)
+            left = self._request.left_for(device)
+            builds = self._places.builds(left, number, device)
             self._builds.append(builds)
-            self._teams[key] = self._stack.enter_context(Team(self._request, device, self._utc, builds))
+            self._teams[key] = self._stack.enter_context(Team(left, device, self._utc, builds))
         team = self._team_of[number] = self._teams[key]
         team.join(number, device)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -37,11 +37,6 @@ def twice(first: str, second: str) -> str:
     return f"lost twice while it was judged, and not tried a third time: {first}; {second}"
 
 
-def team_of(device: DeviceIdentity) -> Hashable:
-    """Return what the devices of a team have in common: their model, and what builds and eager hang on."""
-    return device.kind, device.name, device.torch, device.cuda
-
-
 def unlike(device: DeviceIdentity, others: Iterable[DeviceIdentity]) -> str | None:
     """Return in what versions `device` differs from `others` of its model, in words; None where it does not."""
     alike = [each for each in others if (each.kind, each.name) == (device.kind, device.name)]
@@ -54,7 +49,7 @@ def unlike(device: DeviceIdentity, others: Iterable[DeviceIdentity]) -> str | No
 
 
 class Team(AbstractContextManager):
-    """Judges known by their numbers, and the `builds` of their candidates, its own from now on; use it in a `with`."""
+    """Judges known by their numbers, and the `builds` of what is left for them, its own from now on; use it in a `with`."""
 
     def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str, builds: Builds) -> None:
         self._request, self._limits = request, limits_of(device.kind)
@@ -64,8 +59,7 @@ class Team(AbstractContextManager):
         self._queue = WorkQueue([place for place in range(len(self._entries)) if place != own], own, _REACH)
         self._files = RunFiles.create(request.out_dir, problem.name, device_slug(device.name, device.kind), utc)
         for each in request.kept:
-            if (each.record.device_kind, each.record.device_name) == (device.kind, device.name):
-                self._files.append(each.record, each.samples())
+            self._files.append(each.record, each.samples())
         self._last: dict[int, Record] = {}
         self._lost_once: dict[int, str] = {}  # over which entries a judge was lost, and how
         self._devices: dict[int, DeviceIdentity] = {}

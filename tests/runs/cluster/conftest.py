@@ -37,12 +37,13 @@ class Nodes:
         self.folder, self.count = folder, 0
         self.cluster = Cluster()
 
-    def add(self, model: str):
-        """Start a node with a core and a pretended GPU of that model."""
+    def add(self, model: str, **versions: str):
+        """Start a node with a core and a pretended GPU of that model; TORCH, DRIVER and HASH are its versions."""
         self.count += 1
         own = self.folder / f"node{self.count}"
         own.mkdir()
-        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}"), "MODEL": model}
+        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}"), "MODEL": model,
+                     **versions}
         return self.cluster.add_node(
             num_cpus=1, num_gpus=1, resources={f"accelerator_type:{model}": 1}, object_store_memory=STORE_BYTES,
             env_vars=variables, **({"include_dashboard": False} if self.count == 1 else {}),

@@ -251,21 +251,6 @@ def open_one(found, seconds=60.0):
         found.hear(0.5)
 
 
-def test_a_problem_of_a_suite_moves_on_from_a_node_that_is_lost():
-    there = [Seat("first", "first", 0)]
-    pool, stopped = run.Pool(SimpleNamespace(seats=lambda: list(there))), threading.Event()
-    with pool.seat(stopped) as seat:
-        assert seat() == seat() == there
-        with pool.seat(stopped) as other:
-            stopped.set()
-            assert other() == []  # there is but one, and nobody waits for it any more
-        there[:] = [Seat("second", "second", 0)]
-        assert seat() == there
-    there.clear()
-    with pool.seat(threading.Event()) as seat:
-        assert seat() == []
-
-
 def test_a_cluster_without_such_a_gpu_says_so(nodes):
     with pytest.raises(NothingToRun, match="has no GPU of model B200"), connected("auto", model="B200"):
         pass

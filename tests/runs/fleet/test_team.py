@@ -11,7 +11,7 @@ from fake_worker import PRODUCT, SETTINGS, problem_in
 from harness.device.identity import DeviceIdentity
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
-from harness.runs.fleet.team import Team, team_of, unlike
+from harness.runs.fleet.team import Team, unlike
 
 FIRST = DeviceIdentity("cuda", "H", uuid="a", driver="580.1", torch="2.13.0", cuda="13.0")
 
@@ -26,7 +26,7 @@ FIRST = DeviceIdentity("cuda", "H", uuid="a", driver="580.1", torch="2.13.0", cu
 def test_another_driver_is_told_and_another_pytorch_is_another_team(changes, difference, is_one_team):
     device = replace(FIRST, uuid="b", **changes)
     assert unlike(device, [FIRST]) == difference
-    assert (team_of(device) == team_of(FIRST)) == is_one_team
+    assert (device.team == FIRST.team) == is_one_team
 
 
 @pytest.fixture
