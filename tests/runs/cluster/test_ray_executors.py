@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import fake_actor
@@ -21,7 +19,7 @@ from harness.model.candidate import read_candidate
 from harness.model.errors import DeviceBusy, HarnessError, InputError, NothingToRun
 from harness.model.paths import REPOSITORY
 from harness.runs.cluster import builds, dispatch, ray_executors, run
-from harness.runs.cluster.link import Link, Seat, check_one_model, connected
+from harness.runs.cluster.link import Link, check_one_model, connected
 from harness.runs.cluster.referees import Job, Referees
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
