@@ -103,7 +103,7 @@ class OutdatedOnA100(FakeActor):
     """As where the nodes with an A100 have another version of this software."""
 
     def open(self) -> str:
-        other = {"version": "0.0", "hash": "another"} if self._name == "A100" else {}
+        other = {"version": "0.0", "hash": "another"} if self._device["name"] == "A100" else {}
         return json.dumps(json.loads(super().open()) | other)
 
 
