@@ -32,7 +32,7 @@ from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem
 from harness.runs.cluster.ray_executors import RayExecutors
-from harness.runs.cluster.result_files import ResultFiles
+from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, twice, unlike
 from harness.runs.referee import Evaluation
@@ -82,7 +82,7 @@ class _Model:
 class Dispatcher:
     """Has jobs judged at `places`, in a thread of its own, until it is closed."""
 
-    def __init__(self, link: Link, places: RayExecutors, progress: Progress, files: ResultFiles) -> None:
+    def __init__(self, link: Link, places: RayExecutors, progress: Progress, files: AnswerFiles) -> None:
         self._link, self._places, self._progress, self._files = link, places, progress, files
         self._lock = threading.Lock()
         self._new: deque[tuple[int, Asked]] = deque()

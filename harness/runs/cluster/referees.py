@@ -31,7 +31,7 @@ from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.parcel import packed_candidate
 from harness.runs.cluster.ray_executors import RayExecutors
-from harness.runs.cluster.result_files import ResultFiles
+from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.referee import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
@@ -81,7 +81,7 @@ class Referees:
         self._under_way: dict[str, Future[Evaluation]] = {}  # by what makes jobs equal
         self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
         self.models = link.models
-        self._files = ResultFiles(None if out_dir is None else Path(out_dir))
+        self._files = AnswerFiles(None if out_dir is None else Path(out_dir))
         self._stack.callback(self._files.finish)
         self._dispatcher = Dispatcher(link, places, progress or NullProgress(), self._files)
 

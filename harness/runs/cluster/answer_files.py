@@ -1,5 +1,5 @@
-"""The files of what `Referees` judge, where records are kept: for each problem, settings and model of device a CSV and the
-samples beside it. They are of the machine that asks.
+"""The files of what `Referees` judge, where records are kept: for each problem, settings, model of device, PyTorch and CUDA
+a CSV and the samples beside it. They are of the machine that asks.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from harness.results.record import Record
 from harness.results.writer import RunFiles, device_slug, utc_now
 
 
-class ResultFiles:
+class AnswerFiles:
     """Files below `out_dir`, each begun with its first record; none without `out_dir`."""
 
     def __init__(self, out_dir: Path | None) -> None:
         self._out_dir = out_dir
-        self._files: dict[tuple[Hashable, str | None], tuple[RunFiles, Problem]] = {}
+        self._files: dict[tuple[Hashable, Hashable], tuple[RunFiles, Problem]] = {}
 
     def append(self, key: Hashable, problem: Problem, record: Record, samples: Mapping[str, Any]) -> str | None:
         """Write down a record of `problem`, which with its settings is known by `key`. Returns None, or one sentence when the
@@ -28,7 +28,7 @@ class ResultFiles:
         """
         if self._out_dir is None:
             return None
-        model = key, record.device_name
+        model = key, record.team
         if model not in self._files:
             slug = device_slug(record.device_name or "unknown", record.device_kind or "cuda")
             self._files[model] = RunFiles.create(self._out_dir, problem.name, slug, utc_now()), problem

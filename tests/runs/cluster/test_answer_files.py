@@ -66,6 +66,17 @@ def test_there_is_a_csv_for_each_model_and_none_without_a_folder(opened, tmp_pat
     assert {path.parent.name: len(rows_in(path)) for path in tmp_path.rglob("*.csv")} == {"cpu-one": 2, "cpu-two": 2}
 
 
+def test_another_pytorch_has_a_csv_of_its_own(opened, tmp_path):
+    def judge(place, asked):
+        return answer_to(asked, device_kind="cpu", device_name="One", torch=next(taken))
+
+    taken = iter(["2.11.0", "2.13.0", "2.13.0"])
+    judges = opened(FakeExecutors(judge, [CPU]), out_dir=tmp_path / "out")
+    assert len(list(judges.map(Job("tril_matmul", f"{SOURCE}# {number}", config="quick") for number in range(3)))) == 3
+    judges.close()
+    assert sorted(sorted({row["torch"] for row in rows_in(path)}) for path in tmp_path.rglob("*.csv")) == [["2.11.0"], ["2.13.0"]]
+
+
 def test_a_folder_that_nothing_can_be_written_to_is_said_to_whoever_waits(opened, tmp_path):
     (tmp_path / "out").write_text("a file")
     judges = opened(FakeExecutors(lambda place, asked: answer_to(asked)), out_dir=tmp_path / "out")
