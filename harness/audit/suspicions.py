@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.files.imported_sources import UNREADABLE, imported_sources
 from harness.model.files.python_source import SourceFault, parsed
+from harness.model.files.text_files import declared_encoding
 from harness.model.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def suspicions_of(candidate: Candidate) -> list[Suspicion]:
         modules = [(path.name, text) for path, text in islice(imported_sources(candidate.path), 1, None)]
     else:
         modules = [(name, text) for name, text in candidate.files if name.endswith(".py")]
+        modules = [(name, UNREADABLE if declared_encoding(text.encode(errors="replace")) else text) for name, text in modules]
     found = suspicions_in(candidate.source)
     for name, text in modules:
         found += [replace(each, module=name) for each in suspicions_in(text)]

@@ -20,6 +20,7 @@ FAILURE_CODES = {
 MISSING = ("no_nvcc", "no_triton")
 _LISTS = ("extensions", "files")
 _LISTS_OR_NONE = ("warnings", "failed")
+_LONGEST_NAME = 1000  # characters: names are handed on to the worker
 _OF_EXTENSION = ("key", "path", "module_name", "cuda", "headers", "is_python_module")
 
 
@@ -29,6 +30,8 @@ def check_answer(frame: Mapping[str, Any]) -> None:
         raise BadFrame("an answer without its lists or its log")
     if not all(isinstance(frame.get(name) or [], list) for name in _LISTS_OR_NONE):
         raise BadFrame("an answer whose warnings or failed extensions are no list")
+    if not all(len(str(key)) <= _LONGEST_NAME for key in frame.get("failed") or ()):
+        raise BadFrame("an answer with names that are none")
     if not all(_is_extension(each) for each in frame["extensions"]):
         raise BadFrame("an answer with extensions that are none")
     failure = frame.get("failure")
@@ -47,7 +50,8 @@ def check_question(frame: Mapping[str, Any]) -> None:
 def _is_extension(entry: Any) -> bool:
     if not isinstance(entry, dict) or not all(name in entry for name in _OF_EXTENSION):
         return False
-    has_names = all(isinstance(entry[name], str) for name in ("key", "path", "module_name"))
+    names = [entry[name] for name in ("key", "path", "module_name")]
+    has_names = all(isinstance(name, str) and len(name) <= _LONGEST_NAME for name in names)
     return has_names and isinstance(entry.get("refused") or {}, dict)
 
 

@@ -177,7 +177,7 @@ class DeviceRun:
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         try:
             record, samples = self._judged(entry, following)
-        except HarnessError:
+        except (HarnessError, OSError):  # what is the machine's the next entry would meet too
             raise
         except Exception as error:  # ours: that row says so and has no rank, and the run goes on
             record, samples = self._recorded(entry, *_own_defect(error))

@@ -109,10 +109,17 @@ def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
     if len(got) != len(expected):
         return False
     return all(
-        math.isclose(own, other, rel_tol=1e-6) if isinstance(other, float) and isinstance(own, (int, float))
+        _is_close(own, other) if isinstance(other, float) and isinstance(own, (int, float))
         else type(own) is type(other) and own == other
         for own, other in zip(got, expected)
     )
+
+
+def _is_close(own: float, other: float) -> bool:
+    try:
+        return math.isclose(own, other, rel_tol=1e-6)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def judge_in_slices(

@@ -269,7 +269,7 @@ def _microseconds(report: dict[str, Any], key: str) -> float:
     value = report.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _MOST_MICROSECONDS
     if not is_number or not value > 0:
-        raise BadFrame(f"a time of {str(value)[:40]} was reported")
+        raise BadFrame(f"{key!r} of a launch is no time")
     return float(value)
 
 

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
+MOST_NESTED = 64  # what is nested much deeper Python neither prints nor encodes
 _LENGTH = struct.Struct(">I")
 
 
@@ -77,6 +78,8 @@ class Channel:
             raise BadFrame("a frame is not JSON") from error
         if not isinstance(frame, dict):
             raise BadFrame("a frame is not a JSON object")
+        if _is_deeper(frame, MOST_NESTED):
+            raise BadFrame(f"a frame is nested more than {MOST_NESTED} deep")
         return frame
 
     def _gather(self, count: int, deadline: float | None) -> None:
@@ -95,6 +98,13 @@ class Channel:
             if not chunk:
                 raise ChannelClosed("the far side is gone")
             self._parts += chunk
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects lie more than `levels` deep in `value`; it looks no deeper than that."""
+    if not isinstance(value, (dict, list)):
+        return False
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value))
 
 
 def whole_number(frame: dict[str, Any], key: str) -> int:

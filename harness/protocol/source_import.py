@@ -1,4 +1,4 @@
-"""A candidate's file imported from its text: what runs is what was read.
+"""A candidate's file, and the modules beside it, imported from their text: what runs is what was read.
 
 Python would take bytecode from `__pycache__`, and nobody knows from whose text that was compiled. And it would
 read the text in the encoding that a comment declares, in which other code may stand there than the judge has read.
@@ -7,8 +7,9 @@ read the text in the encoding that a comment declares, in which other code may s
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -25,6 +26,7 @@ class _FromText(SourceFileLoader):
 
 def import_source(path: Path) -> ModuleType:
     """Import the file at `path` under a name of its own, since a file may be called triton.py; raises what it raises."""
+    _import_from_texts_below(path.parent)
     if path.parent.name.startswith(WITH_FILES):
         sys.path.insert(0, str(path.parent))
     name = f"candidate_{path.stem}"
@@ -33,3 +35,25 @@ def import_source(path: Path) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _import_from_texts_below(folder: Path) -> None:
+    """Have modules below `folder` imported from their texts too, and none there from bytecode; but what is installed below
+    it, in an environment of a project, as ever.
+    """
+    places = [os.path.join(place, "") for place in dict.fromkeys((os.path.abspath(folder), os.path.realpath(folder)))]
+    installed = tuple(os.path.join(each, "") for each in sys.path if each.startswith(tuple(places)) and len(each) > len(places[0]))
+    loaders = (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromText, SOURCE_SUFFIXES)
+
+    def is_its_own(name: str) -> bool:
+        place = os.path.join(os.path.abspath(name), "")
+        return place.startswith(tuple(places)) and not (installed and place.startswith(installed))
+
+    def finder(name: str) -> FileFinder:
+        if not is_its_own(name):
+            raise ImportError(f"{name} is not the candidate's")
+        return FileFinder(name, *loaders)
+
+    sys.path_hooks.insert(0, finder)
+    for name in filter(is_its_own, list(sys.path_importer_cache)):
+        del sys.path_importer_cache[name]

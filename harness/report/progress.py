@@ -31,7 +31,7 @@ class Progress:
         self.stream = stream
         self._device = device  # named before every line, where several processes tell of one each
         self._said: dict[str, str] = {}
-        self._overall, self._overall_s = "", time.monotonic()
+        self._overall, self._overall_said, self._overall_s = "", "", time.monotonic()
         self._doing, self._since_s = "", time.monotonic()
         self._last_line_s = time.monotonic()
         self._is_over, self._breaker = threading.Event(), None
@@ -60,13 +60,13 @@ class Progress:
     def overall(self, *, judged: int, of: int, at_work: int, devices: int, builds: int) -> None:
         """Say how far several devices together are, and how many `builds` wait; of one device its own lines tell."""
         text = f"{judged} of {of} judged, {at_work} of {devices} devices at work, {builds} builds waiting"
-        if (devices > 1 or self._overall) and text != self._overall:
+        if devices > 1 or self._overall:
             self._overall = text
             self._show_overall()
 
     def _show_overall(self) -> None:
-        if time.monotonic() - self._overall_s >= OVERALL_S:
-            self._overall_s = time.monotonic()
+        if self._overall != self._overall_said and time.monotonic() - self._overall_s >= OVERALL_S:
+            self._overall_said, self._overall_s = self._overall, time.monotonic()
             self._line(name_on(self._device, self._overall), "dim")
 
     def note(self, text: str) -> None:
@@ -159,7 +159,9 @@ class LiveProgress(Progress):
     def _show_overall(self) -> None:
         if self._of_all is None:
             self._of_all = self._bars.add_task(self._overall, total=None)
-        self._bars.update(self._of_all, description=self._overall)
+        if self._overall != self._overall_said:
+            self._overall_said = self._overall
+            self._bars.update(self._of_all, description=self._overall)
 
     @property
     def _moves(self) -> bool:

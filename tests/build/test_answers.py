@@ -34,7 +34,7 @@ def test_an_answer_of_a_builder_is_one(frame):
     answer(extensions=[{**EXTENSION, "key": ["k"]}]), answer(extensions=[{**EXTENSION, "path": None}]),
     answer(extensions=[{**EXTENSION, "refused": ["sm_80"]}]), answer(failure={"kind": "unheard of", "message": ""}),
     answer(failure={"kind": ["compile_error"], "message": ""}), answer(failure={"kind": "compile_error"}),
-    answer(failure="refused"), answer(warnings="w"), answer(files=7), answer(files=None), answer(failed=7),
+    answer(extensions=[{**EXTENSION, "module_name": "m" * 2000}]), answer(failed=["k" * 2000]), answer(failure="refused"), answer(warnings="w"), answer(files=7), answer(files=None), answer(failed=7),
 ])
 def test_an_answer_that_no_builder_of_ours_gives_is_no_frame(frame):
     with pytest.raises(BadFrame):

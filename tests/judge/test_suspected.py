@@ -73,5 +73,6 @@ def test_a_module_beside_it_that_it_does_not_import_is_nobodys(tmp_path):
 
 def test_the_files_of_another_projects_candidate_are_looked_at_too(tmp_path):
     (tmp_path / "mine.py").write_text("class ModelNew: pass\n", encoding="utf-8")
-    mine = replace(read_candidate(tmp_path / "mine.py"), files=(("parts.py", REACHES), ("kernel.cu", REACHES)))
-    assert [each.module for each in suspicions_of(mine)] == ["parts.py"]
+    files = ("parts.py", REACHES), ("kernel.cu", REACHES), ("coded.py", "# coding: utf-7\n")
+    mine = replace(read_candidate(tmp_path / "mine.py"), files=files)
+    assert [each.module for each in suspicions_of(mine)] == ["parts.py", "coded.py"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from harness.model.files.imported_sources import UNREADABLE, imported_sources
+from harness.protocol.source_import import WITH_FILES
 
 MODEL = "\nclass ModelNew: pass\n"
 
@@ -16,7 +19,7 @@ def read(tmp_path):
     def names(text, **files):
         (tmp_path / "mine.py").write_text(text + MODEL, encoding="utf-8")
         for name, content in files.items():
-            path = tmp_path / f"{name.replace('__', '/')}.py"
+            path = tmp_path / f"{name}.py"
             path.parent.mkdir(exist_ok=True)
             path.write_text(content, encoding="utf-8")
         return [path.name for path, _ in imported_sources(tmp_path / "mine.py")]
@@ -42,11 +45,33 @@ def test_what_a_module_imports_is_read_too_and_once(read):
 
 
 def test_of_a_package_all_files_are(read):
-    assert sorted(read("import parts.tiles", parts__tiles="x = 1", parts__deep="x = 2")) == ["deep.py", "mine.py", "tiles.py"]
+    assert sorted(read("import parts.tiles", **{"parts/tiles": "x = 1", "parts/deep": "x = 2"})) == ["deep.py", "mine.py", "tiles.py"]
 
 
-def test_another_candidates_file_is_not(read):
-    assert read("import other", other=MODEL) == ["mine.py"]
+def test_another_candidates_file_is_where_it_is_imported(read):
+    assert read("text = 'other'", other=MODEL) == ["mine.py"]
+    assert read("import other", other=MODEL) == ["mine.py", "other.py"]
+
+
+def test_a_folder_that_is_named_in_a_string_is_no_package_without_its_file(read):
+    assert read("text = 'include'", **{"include/gen": "x = 1"}) == ["mine.py"]
+    assert sorted(read("text = 'include'", **{"include/__init__": ""})) == ["__init__.py", "gen.py", "mine.py"]
+
+
+def test_what_is_no_file_is_not_waited_for(read, tmp_path):
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / "one.py")
+    os.mkfifo(tmp_path / "_x.py")
+    (tmp_path / "pipes" / "folder.py").mkdir()
+    assert read("import pipes, _x") == ["mine.py"]
+
+
+def test_beside_a_copy_with_its_files_all_are_its_own(tmp_path):
+    folder = tmp_path / f"{WITH_FILES}0"
+    folder.mkdir()
+    (folder / "mine.py").write_text("x = __import__('parts')" + MODEL)
+    (folder / "parts.py").write_text(MODEL)
+    assert [path.name for path, _ in imported_sources(folder / "mine.py")] == ["mine.py", "parts.py"]
 
 
 @pytest.mark.parametrize("content", [

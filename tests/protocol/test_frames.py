@@ -55,6 +55,12 @@ def test_frames_sent_in_one_piece_come_out_one_by_one_and_in_order(wire):
     assert not channel.readable()
 
 
+def test_what_is_nested_as_inputs_are_is_a_frame(wire):
+    channel, far = wire
+    far.sendall(framed(b'{"a": ' + b"[" * 60 + b"]" * 60 + b"}"))
+    assert "a" in channel.receive(5)
+
+
 def test_a_frame_sent_byte_by_byte_is_put_together_again(wire):
     channel, far = wire
     body = framed(b'{"hello": 1}')
@@ -66,8 +72,10 @@ def test_a_frame_sent_byte_by_byte_is_put_together_again(wire):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"not json", b'{"open": ', b"[1, 2]", b'"text"', b"3", b"null", b"\xff\xfe\x00", b"[" * 200_000],
-    ids=["empty", "words", "cut short", "a list", "a string", "a number", "null", "no UTF-8", "nested too deeply"],
+    [b"", b"not json", b'{"open": ', b"[1, 2]", b'"text"', b"3", b"null", b"\xff\xfe\x00", b"[" * 200_000,
+     b'{"a": ' + b"[" * 900 + b"]" * 900 + b"}"],
+    ids=["empty", "words", "cut short", "a list", "a string", "a number", "null", "no UTF-8", "nested too deeply for Python",
+         "nested too deeply to be printed"],
 )
 def test_what_is_no_json_object_is_a_bad_frame(wire, body):
     channel, far = wire

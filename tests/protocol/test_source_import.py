@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import py_compile
+import sys
 
 import pytest
 
@@ -62,3 +63,61 @@ def test_what_the_file_raises_is_raised(tmp_path):
     path.write_text("raise KeyError('of its own')")
     with pytest.raises(KeyError, match="of its own"):
         import_source(path)
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """`beside(text, …)`: a candidate that imports from its folder, and what its `answer` gives."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path_hooks", [*sys.path_hooks])
+
+    def answered(imports):
+        path = tmp_path / "mine.py"
+        path.write_text(f"import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\n{imports}\n")
+        try:
+            return import_source(path).answer()
+        finally:
+            for name in [name for name in sys.modules if name.partition(".")[0] in ("_parts", "_pack")]:
+                del sys.modules[name]
+
+    return answered
+
+
+def compiled_other(place, name, cached):
+    """Bytecode of other text in the place of that of `place`/`name`.py, which Python takes without a look at the text."""
+    other = place / "other.py"
+    other.write_text(OTHER)
+    py_compile.compile(str(other), cfile=str(cached), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    other.unlink()
+
+
+@pytest.mark.parametrize(("imports", "file"), [
+    ("from _parts import answer", "_parts.py"), ("from _pack import answer", "_pack/__init__.py"),
+    ("from _pack.tiles import answer", "_pack/tiles.py"),
+])
+def test_bytecode_of_a_module_beside_it_is_not_taken_either(beside, tmp_path, imports, file):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(READ)
+    compiled_other(tmp_path, path.stem, importlib.util.cache_from_source(str(path)))
+    assert beside(imports) == "read"
+
+
+def test_a_module_beside_it_of_which_there_is_bytecode_alone_is_none(beside, tmp_path):
+    compiled_other(tmp_path, "_parts", tmp_path / "_parts.pyc")
+    with pytest.raises(ModuleNotFoundError):
+        beside("from _parts import answer")
+
+
+def test_an_encoding_that_a_module_beside_it_declares_hides_no_code(beside, tmp_path):
+    (tmp_path / "_parts.py").write_text("# coding: utf-7\n" + READ + "# +AAo-def answer(): return 'other'\n")
+    assert beside("from _parts import answer") == "read"
+
+
+def test_what_is_installed_in_an_environment_below_its_folder_is_imported_as_ever(beside, tmp_path, monkeypatch):
+    packages = tmp_path / ".venv" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "_parts.py").write_text(READ)
+    compiled_other(tmp_path, "_parts", importlib.util.cache_from_source(str(packages / "_parts.py")))
+    sys.path.append(str(packages))
+    assert beside("from _parts import answer") == "other"

@@ -167,8 +167,9 @@ def test_without_a_terminal_all_devices_have_a_line_now_and_then(monkeypatch):
     progress = Progress(io.StringIO())
     overall(progress, 1)
     assert progress.stream.getvalue() == ""
-    monkeypatch.setattr("harness.report.progress.OVERALL_S", 0.0)
     overall(progress, 2)
+    monkeypatch.setattr("harness.report.progress.OVERALL_S", 0.0)
+    overall(progress, 2)  # it was not said before, and is though nothing has changed since
     overall(progress, 2)
     assert lines_of(progress.stream.getvalue()) == ["2 of 9 judged, 1 of 2 devices at work, 3 builds waiting"]
 

@@ -155,7 +155,6 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
             print(f"{outcome.name}: reused {each.kept} of the rows in {shown(each.path)}", file=sys.stderr)
     if outcome.fault:
         print(f"{outcome.name}: {outcome.fault}", file=sys.stderr)
-        return
     for each in outcome.results:
         from harness.report.leaderboard import render
 

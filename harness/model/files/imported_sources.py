@@ -14,6 +14,7 @@ from harness.model.errors import InputError
 from harness.model.files.neighbours import beside
 from harness.model.files.python_source import SourceFault, parsed
 from harness.model.files.text_files import declared_encoding, decoded
+from harness.protocol.source_import import WITH_FILES
 
 UNREADABLE = "\0"  # the text of what cannot be read as Python reads it; no parser takes it
 _MOST_MODULES = 200
@@ -23,14 +24,20 @@ _LONGEST_NAME = 200
 
 def imported_sources(path: Path) -> Iterator[tuple[Path, str]]:
     """The candidate's file at `path` and its text, then those of its modules; `UNREADABLE` for one that cannot be read."""
-    modules = _modules_beside(path)
+    places = _places_beside(path)
     waiting, seen = [path], {path}
     while waiting and len(seen) <= _MOST_MODULES:
         current = waiting.pop(0)
         text = _text_of(current)
         yield current, text
-        named = _named(text)
-        more = [each for name, files in modules.items() if name in named for each in files if each not in seen]
+        imported, named = _names(text)
+        # What it imports is read though it be another candidate's: it may see that where there are no namespaces.
+        more = [path.parent / f"{name}.py" for name in sorted(imported) if name.isidentifier()]
+        for place in places:
+            name = place.name.removesuffix(".py")
+            if name in imported or name in named:
+                more += _files_of(place, is_imported=name in imported)
+        more = [each for each in dict.fromkeys(more) if each not in seen and each.is_file()]
         waiting += more
         seen.update(more)
 
@@ -45,29 +52,40 @@ def _text_of(path: Path) -> str:
     return UNREADABLE if len(content) > _MOST_BYTES or declared_encoding(content) is not None else text
 
 
-def _modules_beside(path: Path) -> dict[str, list[Path]]:
-    """The modules and packages that the candidate at `path` may import from its folder, by name, with their files."""
-    modules: dict[str, list[Path]] = {}
-    for each in beside(path).own:
-        if each.suffix == ".py" and each.stem != path.stem and each.is_file():
-            modules.setdefault(each.stem, []).append(each)
-        elif each.is_dir():
-            modules.setdefault(each.name, []).extend(islice(each.rglob("*.py"), _MOST_MODULES))
-    return modules
+def _places_beside(path: Path) -> list[Path]:
+    """The modules and folders that the candidate at `path` may import from its own folder."""
+    try:
+        is_copy = path.parent.name.startswith(WITH_FILES)  # where all files are its own, whatever is in them
+        beside_it = list(path.parent.iterdir()) if is_copy else beside(path).own
+        return [each for each in beside_it if each != path and (each.suffix == ".py" or each.is_dir())]
+    except (OSError, RuntimeError):  # a folder that goes meanwhile, links in a circle
+        return []
 
 
-def _named(text: str) -> set[str]:
+def _files_of(place: Path, *, is_imported: bool) -> list[Path]:
+    """The files of a module, or of a package; a folder that is named in a string alone is one if it says so."""
+    if place.suffix == ".py":
+        return [place]
+    try:
+        is_package = is_imported or (place / "__init__.py").is_file()
+        return list(islice((each for each in place.rglob("*.py") if each.is_file()), _MOST_MODULES)) if is_package else []
+    except (OSError, RuntimeError):
+        return []
+
+
+def _names(text: str) -> tuple[set[str], set[str]]:
     """The first parts of the modules that `text` imports, and all words of its strings: one may be imported by its name."""
     try:
         tree = parsed(text)
     except SourceFault:
-        return set()
-    names: set[str] = set()
+        return set(), set()
+    imported: set[str] = set()
+    named: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names.update(each.name.partition(".")[0] for each in node.names)
+            imported.update(each.name.partition(".")[0] for each in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names.update([(node.module or "").partition(".")[0], *(each.name for each in node.names)])
+            imported.update([(node.module or "").partition(".")[0]] if node.module else (each.name for each in node.names))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _LONGEST_NAME:
-            names.update(node.value.replace("/", ".").split("."))
-    return names
+            named.update(node.value.replace("/", ".").split("."))
+    return imported, named

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,10 +58,11 @@ def _own_beside(candidate: Path) -> list[Path]:
 def _is_candidate(path: Path) -> bool:
     """Whether a run over its folder would take the file for a candidate that can work."""
     try:
-        stat = path.stat() if path.suffix == ".py" and path.name[0] not in "_." else None
+        state = path.stat() if path.suffix == ".py" and path.name[0] not in "_." else None
     except OSError:
         return False
-    return stat is not None and _may_define_it(str(path), stat.st_mtime_ns, stat.st_size)
+    is_file = state is not None and stat.S_ISREG(state.st_mode)  # of a pipe nobody may ever read anything
+    return is_file and _may_define_it(str(path), state.st_mtime_ns, state.st_size)
 
 
 @functools.lru_cache(maxsize=10_000)

@@ -36,7 +36,7 @@ class AnswerFiles:
 
     def csv_of(self, key: Hashable) -> Path | None:
         """Return where the records of a problem are, of the first model that judged one; None if they are nowhere."""
-        return next((files.csv_path for (own, _), (files, _) in self._files.items() if own == key), None)
+        return next((files.csv_path for (own, _), (files, _) in list(self._files.items()) if own == key), None)
 
     def finish(self) -> None:
         """Put the ranks in."""

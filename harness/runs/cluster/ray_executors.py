@@ -209,9 +209,9 @@ class RayExecutors:
 
     def _look(self) -> None:
         """Place an actor at each device that has none yet."""
-        seats = self._link.seats() if self._lease is None else self._leased()
-        if not self._places:
+        if not self._places:  # before one that is held is given back for another, which is waited for as well
             self._waits_since_s = time.monotonic()
+        seats = self._link.seats() if self._lease is None else self._leased()
         for seat in seats:
             if seat not in self._taken:
                 self._taken.add(seat)

@@ -62,6 +62,7 @@ def identities(link: Link, progress: Progress, wait_s: float | None = None) -> l
                 elif number not in places.open:
                     continue  # what it said before it was given up
                 elif kind == "here":
+                    until = min(until, time.monotonic() + _PATIENCE_S)
                     places.send(number, {"device": places.device_inside(number)})
                 elif kind == "device":
                     devices[replace(DeviceIdentity(**payload[0]), uuid=None)] = None
@@ -92,12 +93,13 @@ class ClusterJudges:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._paths: list[str] = []
+        self.fault: str | None = None  # why a model has no rows where another has some
         self._error: BaseException | None = None
 
     def ask(self, asked: Mapping[str, Any]) -> None:
         """Have the fields of a `RunRequest` be judged; `pipe` is closed at the other end once that is done."""
         self.pipe, end = Pipe(duplex=False)
-        self._paths, self._error = [], None
+        self._paths, self._error, self.fault = [], None, None
         self._thread = threading.Thread(target=self._judge, args=(RunRequest(**asked), end), daemon=True)
         self._thread.start()
 
@@ -123,6 +125,7 @@ class ClusterJudges:
             faults = [each for each in answers if isinstance(each, HarnessError)]
         if not results:
             raise faults[0] if faults else HarnessError("no device of the cluster was left for it")
+        self.fault = "; ".join(map(str, faults)) or None
         return results
 
     def _of_model(self, request: RunRequest, model: str | None, is_named: bool) -> list[RunResult] | HarnessError:
@@ -140,9 +143,9 @@ class ClusterJudges:
                         if not lease.is_alone:  # it has its turn when another problem of this suite ends
                             continue
                         pool.held.add(model)
-                        return _told(progress, fault)
+                        return _told(progress, fault, model)
                     except HarnessError as fault:
-                        return _told(progress, fault)
+                        return _told(progress, fault, model)
 
     def _wait_s(self, request: RunRequest, model: str | None) -> float:
         wait_s = LONGEST_WAIT_S if request.wait_s is None else request.wait_s
@@ -170,9 +173,9 @@ class ClusterJudges:
         """Nothing of it is left between two problems."""
 
 
-def _told(progress: Progress, fault: HarnessError) -> HarnessError:
+def _told(progress: Progress, fault: HarnessError, model: str | None) -> HarnessError:
     progress.note(str(fault))
-    return fault
+    return fault if model is None else HarnessError(f"on {model}: {fault}")
 
 
 def judges_for(link: Link, problems: int, *, silent: bool) -> Callable[[], list[ClusterJudges]]:

@@ -126,7 +126,7 @@ class Fleet:
         self._utc = utc_now()
         self._teams: dict[Hashable, Team] = {}
         self._builds: list[Builds] = []
-        self._judged = 0  # candidates, each by each model
+        self._judged = self._of = 0  # candidates, each by each model
         self._devices: list[DeviceIdentity] = []
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
@@ -159,7 +159,7 @@ class Fleet:
     def _tell_overall(self) -> None:
         devices = sum(len(team.judges) for team in self._teams.values())
         self._progress.overall(
-            judged=self._judged, of=len(self._request.candidates) * len(self._teams), at_work=devices - len(self._waiting),
+            judged=self._judged, of=self._of, at_work=devices - len(self._waiting),
             devices=devices, builds=sum(each.waiting for each in self._builds),
         )
 
@@ -223,6 +223,7 @@ class Fleet:
         self._devices.append(device)
         if key not in self._teams:
             left = self._request.left_for(device)
+            self._of += len(left.candidates)
             builds = self._places.builds(left, number, device)
             self._builds.append(builds)
             self._teams[key] = self._stack.enter_context(Team(left, device, self._utc, builds))

@@ -72,6 +72,8 @@ class WarmChild:
     `Child`'s; the answer of each problem is waited for before the next is asked.
     """
 
+    fault: str | None = None  # it has one device: what that cannot judge is raised
+
     def __init__(self, device: str, *, silent: bool, label: str | None = None) -> None:
         self._device, self._silent, self._label = device, silent, label
         self._child: Child | None = None
@@ -177,6 +179,8 @@ class Child:
     """A forked child that does its `work`; wait for `pipe`, then ask for its `answer`. One that `goes_on` has an answer
     after the other, which its work yields. One that is a `daemon` starts no child of its own, and ends with its parent.
     """
+
+    fault: str | None = None  # of one model among several, on a cluster alone
 
     def __init__(self, work: Work, *, goes_on: bool = False, daemon: bool = False) -> None:
         self._goes_on = goes_on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,8 +90,10 @@ class _Asked:
     kept: Sequence[Kept]
     fields: Mapping[str, Any]
 
-    def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
-        """What became of it, from the files that were written, with the rows kept of devices that have none of them."""
+    def outcome(self, csv_paths: Sequence[Path], fault: str | None = None) -> Outcome:
+        """What became of it, from the files that were written, with the rows kept of devices that have none of them; and why
+        a model has none, if one has none.
+        """
         names = {each.name for each in self.candidates}
         rows = [(path, record) for path in csv_paths for record in read_records(path)
                 if record.role == "baseline" or record.candidate in names]
@@ -102,7 +105,7 @@ class _Asked:
             teams.setdefault(record.team, []).append((path, record))
         return Outcome(self.path, self.problem.name, tuple(
             OfModel(own[0][0], tuple(record for _, record in own), len(self._kept_on(team))) for team, own in teams.items()
-        ))
+        ), fault)
 
     def _kept_on(self, team: Hashable) -> set[str]:
         return {each.record.candidate for each in self.kept if each.record.team == team}
@@ -118,9 +121,9 @@ def each_judged(
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
     silent, warm = suite.options.json, list(elsewhere() if elsewhere else ())
-    if not (together or warm):  # one process for each, and so for a device that is named twice
+    if elsewhere is None and not together:  # one process for each, and so for a device that is named twice
         warm = [children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices]
-    free = deque(warm or [None])
+    free = deque(warm) if elsewhere else deque(warm or [None])
     at_work: dict[Any, tuple[children.Child | Judges, _Asked, Judges | None]] = {}
     try:
         while waiting or at_work:
@@ -141,8 +144,10 @@ def each_judged(
             for pipe in wait(list(at_work), _POLL_S if elsewhere else None) if at_work else ():
                 child, asked, place = at_work.pop(pipe)
                 free.append(place)
-                yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))
+                yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()], child.fault))
             if elsewhere and waiting:
+                if not at_work and not free:
+                    time.sleep(_POLL_S)  # its last device is lost, and another may come
                 more = elsewhere()
                 warm += more
                 free += more

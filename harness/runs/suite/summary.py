@@ -30,7 +30,7 @@ class OfModel(ResultFile):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one problem: its results, for each model among the devices, or why there are none."""
+    """What became of one problem: its results, for each model among the devices, and why there are none of one, or at all."""
 
     path: Path
     name: str
@@ -87,7 +87,8 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
     failed = [each for each in outcomes if each.fault]
     if failed:
         lines += ["", *(line for each in failed for line in terminal.indented(f"{each.name}: {each.fault}", width))]
-        lines.append(f"  left out of the scores: {listed([each.name for each in failed])}")
+        without = [each.name for each in failed if not each.results]
+        lines += [f"  left out of the scores: {listed(without)}"] if without else []
     kept = sum(each.kept for each in outcomes)
     if kept:
         lines += ["", f"  reused: {kept} rows of earlier runs; their candidates, problems, settings, device and "

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.model.errors import HarnessError
 from harness.runs.cluster import pool as pools
+from harness.runs.cluster import run
 from harness.runs.cluster.link import Seat
 from harness.runs.cluster.pool import Pool
 from harness.runs.cluster.run import judges_for
@@ -88,3 +90,25 @@ def test_a_device_that_joins_has_a_judge_too(there):
 def test_fewer_problems_than_devices_have_one_judge_on_all(there):
     more = judges_for(SimpleNamespace(kind="cuda", seats=lambda: list(there)), 1, silent=True)
     assert len(more()) == 1 and more() == []
+
+
+def test_what_one_model_could_not_judge_is_handed_on_beside_the_rows_of_another(pool, there, monkeypatch):
+    there[:] = [FIRST, OTHER]
+
+    def judged(request, link, progress, lease, *_):
+        if lease.model == "A100":
+            raise HarnessError("no room")
+        return [SimpleNamespace(csv_path="h100.csv")]
+
+    monkeypatch.setattr(run, "run", judged)
+    judges = run.ClusterJudges(SimpleNamespace(kind="cuda"), pool, silent=True)
+    for _ in range(2):
+        judges.ask(asked_of(SimpleNamespace(name="tril")))
+        assert judges.answer() == ["h100.csv"] and judges.fault == "on A100: no room"
+    there[:] = [FIRST]
+    judges.ask(asked_of(SimpleNamespace(name="tril")))
+    assert judges.answer() == ["h100.csv"] and judges.fault is None
+
+
+def asked_of(problem):
+    return {"problem": problem, "candidates": [], "device": "cuda", "settings": None, "out_dir": None}

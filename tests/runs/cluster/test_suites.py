@@ -236,6 +236,12 @@ def test_where_other_commands_have_all_devices_each_problem_says_so_and_the_suit
     assert all("other jobs of the cluster have all" in each.fault for each in found.values()) and len(found) == 2
 
 
+def test_the_last_problem_waits_no_longer_for_two_devices_in_turn_than_for_one(nodes, outcomes_of, untold_for_a_second):
+    with added(nodes, "B200", "B200"), held("B200"):
+        found = outcomes_of({name: {"a": ""} for name in ("one", "two", "three")}, "B200", wait_s=1)
+    assert all("other jobs of the cluster have all" in each.fault for each in found.values()) and len(found) == 3
+
+
 def test_a_node_that_joins_takes_part_in_a_suite(nodes, outcomes_of, tmp_path):
     """The only device is at a candidate of which nothing more is heard, until the other problem has been judged."""
     sources = {"one": {"a": f"# first: {tmp_path / 'met'}"}, "two": {"b": ""}}
