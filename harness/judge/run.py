@@ -7,7 +7,7 @@ costs its own record; only a device that no longer answers ends the run early, a
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,6 +65,9 @@ class RunResult:
 
     records: list[Record]
     csv_path: Path
+
+
+Judging = Callable[[RunRequest, Progress], RunResult]
 
 
 def run(request: RunRequest, progress: Progress, backend: Backend | None = None) -> RunResult:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.judge.run import RunRequest, run as judge_all
+from harness.judge.run import Judging, RunRequest, run as judge_all
 from harness.model.files.text_files import files_in
 from harness.model.files.yaml_lines import YAML_SUFFIXES
 from harness.model.problem import PROBLEMS_DIR, Problem, load_problem
@@ -37,10 +37,11 @@ def new_folder() -> Path:
 
 def run_control(
     kind: str, device: str, folder: Path, progress: Progress, settings: Settings, repeats: int = 1,
-    wait_s: float | None = None,
+    wait_s: float | None = None, judge: Judging = judge_all,
 ) -> tuple[list[Record], list[Path]]:
     """The record of "eager" for each problem of a `kind` of device, `repeats` times, and the files they are in. The
-    device is waited for at most `wait_s`, as `device.lock` does. Raises HarnessError for what is the machine's fault.
+    device is waited for at most `wait_s`, as `device.lock` does. `judge` has it judged, on this machine if not said.
+    Raises HarnessError for what is the machine's fault.
     """
     records, paths = [], []
     for repeat in range(repeats):
@@ -48,7 +49,7 @@ def run_control(
             sizes = sizes_text(problem.timed_sizes(kind))
             nth = f", {repeat + 1} of {repeats}" if repeats > 1 else ""
             progress.note(f"{problem.name} ({sizes}): eager against itself{nth}")
-            result = judge_all(RunRequest(problem, [], device, settings, folder, wait_s=wait_s), progress)
+            result = judge(RunRequest(problem, [], device, settings, folder, wait_s=wait_s), progress)
             records += result.records
             paths.append(result.csv_path)
     return records, paths

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.judge.run import RunRequest, run as judge_all
+from harness.judge.run import Judging, RunRequest, run as judge_all
 from harness.model.candidate import find_candidates
 from harness.model.device_limits import limits_of
 from harness.model.paths import SHIPPED
@@ -82,15 +82,16 @@ class Waits:
 
 
 def run_waits(
-    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, wait_s: float | None = None
+    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, wait_s: float | None = None,
+    judge: Judging = judge_all,
 ) -> tuple[list[Waits], list[Path]]:
-    """The waits for a device of `kind`, and the files of their records; it is waited for as `device.lock` does."""
+    """The waits for a device of `kind`, and the files of their records; all else is as for `control_row.run_control`."""
     problem, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), [], []
     candidates = find_candidates(problem.candidate_folders)
     for spin in SPINS[kind]:
         progress.note(f"waiting once, twice and three times for {spin} {'ns' if kind == 'cpu' else 'cycles'}")
         chosen = replace(problem, sizes={"SPIN": spin}, cpu_sizes={"SPIN": spin})
-        result = judge_all(RunRequest(chosen, candidates, device, settings, folder, wait_s=wait_s), progress)
+        result = judge(RunRequest(chosen, candidates, device, settings, folder, wait_s=wait_s), progress)
         waits.append(Waits(spin, result.records))
         paths.append(result.csv_path)
     return waits, paths

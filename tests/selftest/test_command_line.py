@@ -95,7 +95,7 @@ def test_nothing_but_the_cache_and_the_results_is_left(ran):
     ("words", "code", "said"),
     [
         (["--only", "guess"], 2, "--adversarial"),
-        (["--ray", "auto"], 2, "on its own machine. Type selftest --device cuda:0 there, or selftest --adversarial --ray auto"),
+        (["--devices", "all"], 2, "--devices is about the corpus. Type selftest --adversarial --devices all"),
         (["--adversarial", "--only", "gues"], 2, "Did you mean 'guess'?"),
         (["--adversarial", "--write", "no/such/page.md"], 2, "no/such/page.md"),
         (["--adversarial", "--device", "toaster"], 2, "--device cpu"),

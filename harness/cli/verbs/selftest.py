@@ -25,6 +25,8 @@ from harness.selftest.corpus import CORPUS, Case, chosen, read_corpus
 from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
 
 if TYPE_CHECKING:
+    from harness.judge.run import Judging
+    from harness.report.progress import Progress
     from harness.selftest.known_time import Waits
 
 EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
@@ -36,12 +38,8 @@ def run(options: argparse.Namespace) -> int:
     check_ray(options)
     if options.devices:
         check_device_names(options.devices, options.device)
-    if (options.devices or options.ray) and not options.adversarial:
-        flag = "--ray auto" if options.ray else "--devices all"
-        hint = f"Type selftest --device cuda:0 there, or selftest --adversarial {flag}"
-        raise InputError(f"{flag.split()[0]} is about the corpus: the control is of one device, on its own machine", hint=hint)
     for value, flag in ((options.only, "--only …"), (options.skip, "--skip …"), (options.write, "--write …"),
-                        (options.no_naive, "--no-naive")):
+                        (options.no_naive, "--no-naive"), (options.devices, "--devices all")):
         if value and not options.adversarial:
             raise InputError(f"{flag.split()[0]} is about the corpus", hint=f"Type selftest --adversarial {flag}")
     if options.adversarial and options.config != "quick":
@@ -58,33 +56,57 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _timing(options: argparse.Namespace) -> int:
+    """Time eager against itself, and known waits: on one device, or on each of a cluster, one after the other."""
+    from harness.judge.run import run as judge_here
+    from harness.selftest import control_row
+
+    folder = options.out or control_row.new_folder()
+    with ExitStack() as stack:
+        progress = stack.enter_context(open_progress(silent=options.json))
+        if not options.ray:
+            found = {"": _timed(options, device_kind(options.device), options.device, folder, progress, judge_here)}
+        else:
+            from harness.runs.cluster.link import connected
+            from harness.runs.cluster.run import run_on
+
+            link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
+            found = {seat.label: _timed(options, link.kind, link.kind, folder, progress, run_on(seat, link))
+                     for seat in link.seats()}
+    is_trusted = all(each["as_expected"] for each in found.values())
+    if options.json:
+        print(json.dumps({"as_expected": is_trusted, "devices": found} if options.ray else found[""]))
+    else:
+        texts = ["\n".join([*([f"{device}:"] if device else []), *each["sentences"], "", _where(map(Path, each["csv"]))])
+                 for device, each in found.items()]
+        print("\n\n".join(texts))
+    return 0 if is_trusted else EXIT_NOT_AS_EXPECTED
+
+
+def _timed(
+    options: argparse.Namespace, kind: str, device: str, folder: Path, progress: Progress, judge: Judging
+) -> dict[str, Any]:
+    """What came of one device, as `--json` has it; `sentences` are for people."""
     from harness.selftest import control_row, known_time
 
-    settings = load_settings(options.config)
-    kind, folder, began = device_kind(options.device), options.out or control_row.new_folder(), time.monotonic()
-    with open_progress(silent=options.json) as progress:
-        records, paths = control_row.run_control(kind, options.device, folder, progress, settings, options.repeat,
-                                                 options.wait)
-        waits, more = known_time.run_waits(kind, options.device, folder, progress, settings, options.wait)
+    settings, began = load_settings(options.config), time.monotonic()
+    records, paths = control_row.run_control(kind, device, folder, progress, settings, options.repeat, options.wait, judge)
+    waits, more = known_time.run_waits(kind, device, folder, progress, settings, options.wait, judge)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
     seen = [each for wait, path in zip(waits, more) for each in known_time.clocks_of(wait.records, path)]
     seconds = (time.monotonic() - began) / rows
     trusted = control_row.can_be_trusted(alike, settings.eager_players) and all(wait.adds_up for wait in waits)
-    lines = [*map(known_time.sentence, waits), *known_time.clock_sentences(seen),
-             *control_row.sentences(alike, settings.eager_players),
-             f"A row took {seconds:.1f} s, builds included (--config {options.config})."]
-    if options.json:
-        print(json.dumps({
-            "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
-            "records": [record.to_json() for record in records], "waits": list(map(_wait_json, waits)),
-            "clocks": [{"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()}
-                       for each in seen],
-            "sentences": lines,
-        }))
-    else:
-        print("\n".join([*lines, "", _where([*paths, *more])]))
-    return 0 if trusted else EXIT_NOT_AS_EXPECTED
+    return {
+        "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
+        "records": [record.to_json() for record in records], "waits": list(map(_wait_json, waits)),
+        "clocks": [{"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()}
+                   for each in seen],
+        "sentences": [
+            *map(known_time.sentence, waits), *known_time.clock_sentences(seen),
+            *control_row.sentences(alike, settings.eager_players),
+            f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
+        ],
+    }
 
 
 def _wait_json(wait: Waits) -> dict[str, Any]:

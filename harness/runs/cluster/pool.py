@@ -43,6 +43,23 @@ class Lease:
         return self._pool.at_work(self.model) <= {self}
 
 
+class OneSeat:
+    """As a lease of one device of the cluster, and of no other."""
+
+    is_alone = True
+
+    def __init__(self, link: Link, seat: Seat) -> None:
+        self._link, self.seat, self.model = link, seat, seat.model
+        self._is_refused = False
+
+    def seats(self, *, is_held: bool = False) -> list[Seat]:
+        """Return the device, as long as it is there and of use; held by others, it is waited for."""
+        return [self.seat] if not self._is_refused and self.seat in self._link.seats() else []
+
+    def refuse(self) -> None:
+        self._is_refused = True
+
+
 class Pool:
     """The devices of a cluster that the problems of a suite are judged on."""
 

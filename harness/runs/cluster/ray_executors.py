@@ -26,7 +26,7 @@ from harness.results.assembly import harness_hash
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link, Seat
 from harness.runs.cluster.parcel import text_of
-from harness.runs.cluster.pool import Lease
+from harness.runs.cluster.pool import Lease, OneSeat
 from harness.runs.fleet.device_judge import Assignment, Delivery
 
 _PROGRAM = "harness.runs.fleet.device_judge"
@@ -61,7 +61,7 @@ class RayExecutors:
     share_cpu = False
 
     def __init__(
-        self, link: Link, lease: Lease | None = None, program: str = _PROGRAM, wait_s: float | None = None,
+        self, link: Link, lease: Lease | OneSeat | None = None, program: str = _PROGRAM, wait_s: float | None = None,
         stopped: threading.Event | None = None,
     ) -> None:
         self._link, self._lease, self._program = link, lease, program

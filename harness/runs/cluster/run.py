@@ -14,11 +14,11 @@ from typing import Any
 
 from harness.device.identity import DeviceIdentity
 from harness.device.lock import LONGEST_WAIT_S
-from harness.judge.run import RunRequest, RunResult
+from harness.judge.run import Judging, RunRequest, RunResult
 from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
 from harness.report.progress import Progress, open_progress
-from harness.runs.cluster.link import Link
-from harness.runs.cluster.pool import Lease, Pool
+from harness.runs.cluster.link import Link, Seat
+from harness.runs.cluster.pool import Lease, OneSeat, Pool
 from harness.runs.cluster.ray_executors import RayExecutors
 from harness.runs.cluster.referees import WARM_PROGRAM
 from harness.runs.fleet.fleet import Fleet
@@ -29,7 +29,7 @@ _BRIEF_S = 10.0  # for a model that others had for as long as one waits: the nex
 
 
 def run(
-    request: RunRequest, link: Link, progress: Progress, lease: Lease | None = None,
+    request: RunRequest, link: Link, progress: Progress, lease: Lease | OneSeat | None = None,
     stopped: threading.Event | None = None, wait_s: float | None = None,
 ) -> list[RunResult]:
     """Judge everything that `request` names on the devices of the cluster, or on that of the `lease`, until it is
@@ -44,6 +44,11 @@ def run(
                 f"nothing was judged on {model}: other jobs have it. The same command with --resume judges there what is left"
             )
         return results
+
+
+def run_on(seat: Seat, link: Link) -> Judging:
+    """Return what has a request be judged on the one device at `seat`."""
+    return lambda request, progress: run(request, link, progress, OneSeat(link, seat))[0]
 
 
 def identities(link: Link, progress: Progress, wait_s: float | None = None) -> list[DeviceIdentity]:

@@ -1,4 +1,4 @@
-"""`serve`, `tune` and the corpus on a cluster, as they are typed, with real judges on the CPUs of its nodes."""
+"""`serve`, `tune` and both selftests on a cluster, as they are typed, with real judges on the CPUs of its nodes."""
 
 from __future__ import annotations
 
@@ -77,3 +77,13 @@ def test_a_case_of_the_corpus_comes_out_on_a_cluster_as_its_header_says(nodes, t
     body = json.loads(ended.stdout)
     assert [(row["name"], row["outcome"]) for row in body["rows"]] == [("wrong_shape", "right")], body["rows"]
     assert [Path(path).is_file() for path in body["csv"]] == [True]
+
+
+def test_eager_and_known_waits_are_timed_on_each_device_of_a_cluster(nodes, tmp_path):
+    ended = command(nodes, "selftest", "--config", "quick", "--out", tmp_path, "--json")
+    assert ended.returncode in (0, 3), ended.stderr  # 3 where the machine was too busy to be trusted
+    body = json.loads(ended.stdout)
+    [(device, found)] = body["devices"].items()
+    assert device.endswith(":0") and len(found["waits"]) == 2 and body["as_expected"] is found["as_expected"]
+    assert {row["problem"] for row in found["records"]} == {path.stem for path in (REPOSITORY / "problems").glob("*.yaml")}
+    assert all(row["status"] in TIMED for row in found["records"]) and all(Path(path).is_file() for path in found["csv"])

@@ -11,7 +11,7 @@ from harness.model.errors import HarnessError
 from harness.runs.cluster import pool as pools
 from harness.runs.cluster import run
 from harness.runs.cluster.link import Seat
-from harness.runs.cluster.pool import Pool
+from harness.runs.cluster.pool import OneSeat, Pool
 from harness.runs.cluster.run import judges_for
 
 FIRST, SECOND, THIRD = (Seat(name, name, 0, "H100") for name in ("first", "second", "third"))
@@ -108,6 +108,16 @@ def test_what_one_model_could_not_judge_is_handed_on_beside_the_rows_of_another(
     there[:] = [FIRST]
     judges.ask(asked_of(SimpleNamespace(name="tril")))
     assert judges.answer() == ["h100.csv"] and judges.fault is None
+
+
+def test_what_is_about_one_device_is_judged_on_no_other(there):
+    lease = OneSeat(SimpleNamespace(seats=lambda: list(there)), SECOND)
+    assert lease.seats() == lease.seats(is_held=True) == [SECOND]
+    there[:] = [FIRST]  # its node is lost
+    assert lease.seats() == []
+    there[:] = [SECOND]
+    lease.refuse()
+    assert lease.seats() == []
 
 
 def asked_of(problem):
