@@ -102,8 +102,16 @@ class RayExecutors:
     @property
     def expects_model(self) -> bool:
         models = {each.seat.model for each in self._places.values() if each.is_open}
-        since_s = time.monotonic() - _UNTOLD_S  # other jobs may have it
-        return any(each.since_s > since_s and each.seat.model not in models for each in self._places.values())
+        return any(each.seat.model not in models for each in self._opening())
+
+    @property
+    def expects_another(self) -> bool:
+        return bool(self._opening())
+
+    def _opening(self) -> list[_Place]:
+        """Those that were placed just now; of an older one others may have the device."""
+        since_s = time.monotonic() - _UNTOLD_S
+        return [each for each in self._places.values() if not each.is_open and each.since_s > since_s]
 
     @property
     def pending(self) -> int:

@@ -51,11 +51,12 @@ class LocalExecutors:
     A run knows them by numbers. What it says to one is an `Assignment`, then a `Delivery` for each entry, "quiet" where
     it asked for that, and None at the end; what it hears are tuples whose first word says what they are. They
     `share_cpu` where every "cpu" among them is this machine's. `expects_more` says whether one is on its way without
-    which the run could not begin or go on, `expects_model` whether the first of some model is.
+    which the run could not begin or go on, `expects_model` whether the first of some model is, `expects_another` whether
+    any is.
     """
 
     share_cpu = True
-    expects_more = expects_model = False
+    expects_more = expects_model = expects_another = False
 
     def __init__(self, judges: Sequence[JudgeProcess]) -> None:
         self._judges = dict(enumerate(judges))
@@ -170,6 +171,8 @@ class Fleet:
     def _all_is_judged(self) -> bool:
         # A model's only device may still be on its way.
         joined = self._team_of.keys() >= set(self._places.open) and not self._places.expects_model
+        if self._request.kept and self._places.expects_another:
+            return False  # where all have been kept, a device on its way may be of another PyTorch, of which none was
         more, teams = self._places.expects_more, self._teams.values()  # whoever has lost its devices may have one again
         return joined and bool(teams) and all(team.is_over or not (team.judges or more) for team in teams)
 
