@@ -180,7 +180,8 @@ class DeviceRun:
         except (HarnessError, OSError):  # what is the machine's the next entry would meet too
             raise
         except Exception as error:  # ours: that row says so and has no rank, and the run goes on
-            record, samples = self._recorded(entry, *_own_defect(error))
+            judgement = _own_defect(error)
+            record, samples = self._recorded(entry, judgement.verdict, None, judgement)
         self._rows.add(record, samples, is_own=entry is self._problem.baseline)
         if self._problem.baseline is None or entry is not BASELINES["eager"]:
             self._write_rows()  # else its speedup over the baseline is known when that is judged, which is next
@@ -245,7 +246,7 @@ class DeviceRun:
         except HarnessError:
             raise
         except Exception as error:  # ours, or what a hostile process sent got past the session's checks
-            judgement = _own_defect(error)[2]
+            judgement = _own_defect(error)
         finally:
             starter.close()
         self._control.learn_from(prepared, judgement)
@@ -280,7 +281,6 @@ class DeviceRun:
             self._progress.done(record)
 
 
-def _own_defect(error: Exception) -> tuple[Verdict, None, Judgement]:
-    """The verdict, build and judgement of an entry over which this software itself failed."""
-    verdict = of_own_defect(error)
-    return verdict, None, Judgement(verdict, traceback=traceback_of(error))
+def _own_defect(error: Exception) -> Judgement:
+    """The judgement on an entry over which this software itself failed."""
+    return Judgement(of_own_defect(error), traceback=traceback_of(error))

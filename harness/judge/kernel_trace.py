@@ -24,15 +24,7 @@ import torch
 from harness.attribution import code_regions
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
-    Owners,
-    Provenance,
-    Span,
-    busy_us,
-    kind_on_cpu,
-    kind_on_gpu,
-    least_of_calls,
-    middle_of_calls,
-    owners_of,
+    Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_of_calls, middle_of_calls, owners_of,
 )
 from harness.attribution.linked_symbols import foreign_functions
 from harness.attribution.loaded_code import not_of_the_build

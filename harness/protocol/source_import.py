@@ -41,13 +41,14 @@ def _import_from_texts_below(folder: Path) -> None:
     """Have modules below `folder` imported from their texts too, and none there from bytecode; but what is installed below
     it, in an environment of a project, as ever.
     """
-    places = [os.path.join(place, "") for place in dict.fromkeys((os.path.abspath(folder), os.path.realpath(folder)))]
-    installed = tuple(os.path.join(each, "") for each in sys.path if each.startswith(tuple(places)) and len(each) > len(places[0]))
+    places = os.path.join(os.path.abspath(folder), ""), os.path.join(os.path.realpath(folder), "")
+    searched = (os.path.join(each, "") for each in sys.path)
+    installed = tuple(each for each in searched if each.startswith(places) and each not in places)
     loaders = (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromText, SOURCE_SUFFIXES)
 
     def is_its_own(name: str) -> bool:
         place = os.path.join(os.path.abspath(name), "")
-        return place.startswith(tuple(places)) and not (installed and place.startswith(installed))
+        return place.startswith(places) and not place.startswith(installed)
 
     def finder(name: str) -> FileFinder:
         if not is_its_own(name):

@@ -28,11 +28,11 @@ from harness.model.verdict import ReasonCode, Status
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
 from harness.results.writer import utc_now
+from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem
 from harness.runs.cluster.ray_executors import RayExecutors
-from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, twice, unlike
 from harness.runs.referee import Evaluation

@@ -27,11 +27,11 @@ from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
 from harness.report.progress import NullProgress, Progress
 from harness.results.record import Record
+from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.parcel import packed_candidate
 from harness.runs.cluster.ray_executors import RayExecutors
-from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.referee import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"

@@ -190,7 +190,7 @@ def test_the_row_of_what_was_lost_twice_is_told_with_its_device_and_all_together
     assert all(device for device, _ in told.outcomes) and len(told.outcomes) == 4
     assert len(told.cleared) == 2
     judges.close()
-    assert {(each["of"], each["builds"]) for each in told.totals[-2:]} == {(4, 0)}
+    assert (told.totals[-1]["of"], told.totals[-1]["builds"]) == (4, 0)
     assert max(each["judged"] for each in told.totals) == 4 and max(each["devices"] for each in told.totals) == 3
 
 
