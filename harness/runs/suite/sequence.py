@@ -116,7 +116,8 @@ def each_judged(
     tell: Callable[[str], None], elsewhere: Callable[[], Sequence[Judges]] | None = None,
 ) -> Iterator[Outcome]:
     """The outcomes as they come: a problem on each device at a time, or on each judge that is `elsewhere`, which gives
-    those that have come since; each problem on all devices where there are fewer. Nothing here ends the suite but the user, and a machine that has no such device.
+    those that have come since; each problem on all devices where there are fewer. Nothing here ends the suite but the
+    user, and a machine that has no such device.
     """
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
