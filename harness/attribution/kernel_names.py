@@ -77,6 +77,11 @@ def is_copy(name: str) -> bool:
     return "direct_copy_kernel" in name
 
 
+def is_copy_with_host(name: str) -> bool:
+    """Whether the driver copied between the host's memory and the GPU's."""
+    return name in ("Memcpy HtoD", "Memcpy DtoH")
+
+
 def is_mangled(name: str) -> bool:
     """Whether it is a symbol still, as those beyond the limits of `demangling` are."""
     return name.startswith("_Z")

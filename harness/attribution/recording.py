@@ -17,7 +17,7 @@ from harness.attribution.demangling import demangled_names
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import Span
 from harness.protocol.markers import Markers
-from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD, WORD_BYTES
+from harness.protocol.recorder import COPY, FILL, FROM_HOST, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD, TO_HOST, WORD_BYTES
 
 # The harness's own kernels of each launch, from its turn to where its window opens.
 _STEPS = ("await_word", "apply_mask", "write_over", "add_up")
@@ -27,6 +27,7 @@ _WORD = 1 << 32
 _COPY_US, _COPY_TO_FILL, _FILL_US = 5.0, 16.0, 2.0
 _HALF_NS_US = 0.5e-3  # times are whole ns, and sums of them in µs are not quite
 _DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kernel_ownership` knows them
+_WAYS = {**dict.fromkeys(FROM_HOST, " HtoD"), **dict.fromkeys(TO_HOST, " DtoH")}
 
 
 class Unproven(Exception):
@@ -101,7 +102,7 @@ def read_records(content: bytes, count: int) -> Recording:
     for number in range(count):
         if at + RECORD.size > len(content):
             raise Unproven("the listing is cut off")
-        record_number, kind, correlation, stream, start_ns, end_ns, low, high, *_, graph, length = RECORD.unpack_from(content, at)
+        record_number, kind, correlation, stream, start_ns, end_ns, low, high, _, way, *_, graph, length = RECORD.unpack_from(content, at)
         name = content[at + RECORD.size : at + RECORD.size + length]
         at += RECORD.size + -(-length // WORD_BYTES) * WORD_BYTES
         if record_number != number or len(name) != length:
@@ -110,6 +111,7 @@ def read_records(content: bytes, count: int) -> Recording:
             calls.append(Call(correlation, graph, kind == GRAPH_LAUNCH))
         elif kind in (KERNEL, COPY, FILL) and start_ns <= end_ns:
             text = _DRIVERS.get(kind) or name.decode(errors="replace")
+            text += _WAYS.get(way, "") if kind == COPY else ""
             moved_bytes = 0 if kind == KERNEL else (low % _WORD) + (high % _WORD) * _WORD
             ran.append(Ran(kind, correlation, start_ns, end_ns, text, stream, graph, moved_bytes))
         else:

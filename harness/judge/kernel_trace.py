@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness.attribution import code_regions
-from harness.attribution.kernel_names import is_copy
+from harness.attribution.kernel_names import is_copy, is_copy_with_host
 from harness.attribution.kernel_ownership import (
     Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_of_calls, middle_of_calls, owners_of,
 )
@@ -209,18 +209,22 @@ def _read(
 
 def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Provenance:
     """The kind of one launch. Time in which the GPU waits for the host, beyond what lies between kernels, is nobody's: where
-    the host is not waited for it may be as long as its kernels run.
+    launches are not queued ahead it may be as long as the GPU works. What is copied to the host, or from it, is no such work.
     """
     copied = _copies_to_order(window, copies)
     spans = [span for span in window.spans if span not in copied]
     busy = busy_us(window.spans)
     provenance = replace(kind_on_gpu([*spans, *window.late], owners), busy_us=busy, launched=len(window.spans))
     between_us = _IDLE_EACH_US * len(window.stretches_us) if held else _EACH_UNGATED_US * len(window.spans)
-    idle_us = window.open_us - busy - _IDLE_US - between_us
-    if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
+    works_us = busy if held else busy_us([span for span in window.spans if not is_copy_with_host(span.name)])
+    idle_us = window.open_us - works_us - _IDLE_US - between_us
+    if idle_us <= (_NOBODYS_SHARE * window.open_us if held else works_us):
         return provenance
-    note = f"the GPU stood idle for {window.open_us - busy:.1f} of {window.open_us:.1f} µs of a call: who works meanwhile is not known"
-    return _unknown(provenance, note)
+    copied = " or copied to or from the host" if works_us < busy else ""
+    return _unknown(provenance, (
+        f"the GPU stood idle{copied} for {window.open_us - works_us:.1f} of {window.open_us:.1f} µs of a call: who works "
+        "meanwhile is not known"
+    ))
 
 
 def _step_left_out(every: Sequence[Window], output_bytes: int) -> str | None:

@@ -42,7 +42,7 @@ enum Step { kNoLibrary = 1, kNoFunction, kSubscribe, kCallbacks, kEnable, kFlush
 enum Kind { kKernel = 1, kCopy, kFill, kLaunch, kGraphLaunch };  // the last two are calls of the driver's or runtime's
 
 // One record; its name follows, filled up to whole words. `within` is a call's, the number of the call that it made,
-// `bytes` a copy's or fill's.
+// `bytes` a copy's or fill's, `way` from where to where a copy goes, as CUPTI counts that.
 struct Record {
   uint32_t number, kind, correlation, stream;
   uint64_t start_ns, end_ns;
@@ -50,7 +50,10 @@ struct Record {
     int32_t grid[3];
     uint32_t bytes[2];  // low and high
   };
-  int32_t block[3];
+  union {
+    int32_t block[3];
+    uint32_t way;
+  };
   union {
     uint32_t graph, within;
   };
@@ -74,12 +77,14 @@ struct KernelActivity {
   uint32_t shared_limit, graph;
 };
 struct MemoryActivity {  // a copy or a fill
-  uint32_t kind, what;
+  uint32_t kind;
+  uint8_t way, ends[3];  // of a copy; a fill has its value there
   uint64_t bytes, start, end;
   uint32_t device, context, stream, correlation;
 };
 struct PeerCopyActivity {
-  uint32_t kind, what;
+  uint32_t kind;
+  uint8_t way, ends[3];
   uint64_t bytes, start, end;
   uint32_t device, context, stream, others[4], correlation;
 };
@@ -254,6 +259,7 @@ void keep(const void* activity) {
     record.start_ns = memory->start;
     record.end_ns = memory->end;
     memcpy(record.bytes, &memory->bytes, sizeof record.bytes);
+    if (record.kind == kCopy) record.way = memory->way;
     record.correlation = kind == kMemcpyPeer ? static_cast<const PeerCopyActivity*>(activity)->correlation
                                              : memory->correlation;
   } else {

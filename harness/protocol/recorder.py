@@ -13,10 +13,12 @@ CPP = Path(__file__).with_suffix(".cpp")
 # that had no room, and their bytes.
 HEAD = struct.Struct("<8IQ2IQ8x")
 WANTED_BYTE, REACHED_BYTE = 0, 4
-# Number, kind, correlation, stream, start, end (ns), grid (of a copy or fill how many bytes, low and high), block, graph or
-# the call within, bytes of the name behind it.
+# Number, kind, correlation, stream, start, end (ns), grid (of a copy or fill how many bytes, low and high), block (of a copy
+# first the way it goes), graph or the call within, bytes of the name behind it.
 RECORD = struct.Struct("<4I2Q6i2I")
 KERNEL, COPY, FILL, LAUNCH, GRAPH_LAUNCH = range(1, 6)
+# The ways of a copy that CUPTI counts, of those with the host at one end: from it, and to it. Arrays have their own.
+FROM_HOST, TO_HOST = (1, 3), (2, 4)
 WORD_BYTES = 8  # a name is filled up to these
 # Records of some 100,000 kernels, and the machine code of modules; what was never written takes no memory.
 RECORDS_BYTES, MODULES_BYTES = 16 << 20, 128 << 20

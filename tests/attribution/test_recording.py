@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.attribution.kernel_names import is_copy_with_host
 from harness.attribution.recording import Call, Ran, Recording, Unproven, read_records, windows
 from harness.protocol.markers import PLAIN, Markers, drawn, renamed
-from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD
+from harness.protocol.recorder import COPY, FILL, FROM_HOST, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD, TO_HOST
 
 MARKERS = Markers("k0", "k1")
 LAUNCHED = ("await_word", "apply_mask", "write_over", "add_up", "step_aside", "k0", "tile", "k1")
@@ -125,6 +126,16 @@ def test_records_are_read_in_the_order_in_which_they_ran():
 def test_a_copy_and_a_fill_tell_how_many_bytes_they_moved_and_a_kernel_none():
     content = RECORD.pack(0, COPY, 7, 3, 1, 2, -2, 1, 0, 0, 0, 0, 0, 0) + packed(1, KERNEL, "x")
     assert [each.bytes for each in read_records(content, 2).ran] == [(1 << 32) + (1 << 32) - 2, 0]
+
+
+def test_a_copy_to_the_host_or_from_it_is_called_so_and_another_is_not():
+    ways = [*FROM_HOST, *TO_HOST, 0, 8]  # the last is one from the device to itself
+    content = b"".join(RECORD.pack(number, COPY, 7, 3, 1, 2, 1, 0, 0, way, 0, 0, 0, 0) for number, way in enumerate(ways))
+    found = [each.name for each in read_records(content, len(ways)).ran]
+    assert found == ["Memcpy HtoD", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoH", "Memcpy", "Memcpy"]
+    assert [is_copy_with_host(name) for name in found] == [True] * 4 + [False] * 2
+    fill = RECORD.pack(0, FILL, 7, 3, 1, 2, 1, 0, 0, 1, 0, 0, 0, 0)
+    assert [each.name for each in read_records(fill, 1).ran] == ["Memset"]
 
 
 @pytest.mark.parametrize(("content", "count", "words"), [

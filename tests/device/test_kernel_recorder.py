@@ -19,7 +19,7 @@ from harness.protocol import recorder
 from harness.protocol.arena import Arena
 from harness.protocol.clocks import gpu_stopwatch
 from harness.protocol.markers import Markers
-from harness.protocol.recorder import CPP, open_recorder
+from harness.protocol.recorder import CPP, FROM_HOST, TO_HOST, open_recorder
 
 pytestmark = [
     pytest.mark.processes,
@@ -260,6 +260,10 @@ def test_its_types_are_those_of_cupti(tmp_path):
     ]
     lines += [
         "static_assert(offsetof(MemoryActivity, correlation) == offsetof(CUpti_ActivityMemcpy6, correlationId), \"copy\");",
+        "static_assert(offsetof(MemoryActivity, way) == offsetof(CUpti_ActivityMemcpy6, copyKind), \"way\");",
+        "static_assert(offsetof(PeerCopyActivity, way) == offsetof(CUpti_ActivityMemcpyPtoP4, copyKind), \"way\");",
+        f"static_assert({FROM_HOST[0]} == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD && {FROM_HOST[1]} == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA, \"from\");",
+        f"static_assert({TO_HOST[0]} == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH && {TO_HOST[1]} == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH, \"to\");",
         "static_assert(kConcurrentKernel == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, \"kernels\");",
         "static_assert(kMemcpy == CUPTI_ACTIVITY_KIND_MEMCPY && kMemset == CUPTI_ACTIVITY_KIND_MEMSET, \"memory\");",
         "static_assert(kMemcpyPeer == CUPTI_ACTIVITY_KIND_MEMCPY2, \"peers\");",

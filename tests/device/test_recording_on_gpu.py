@@ -120,14 +120,14 @@ def test_a_kernel_on_a_joined_side_stream_is_in_the_window(worker, square):
 
 def test_a_window_is_as_long_as_events_say(worker, square):
     recorded = [window.open_us for window in worker.recorded(*[lambda: square @ square] * 9)[1:]]
-    timed = []
-    for _ in range(9):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(10_000_000)  # queued behind this, no event waits for a busy host
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(9)]
+    for start, stop in events:
         start.record()
         square @ square
         stop.record()
-        stop.synchronize()
-        timed.append(1e3 * start.elapsed_time(stop))
+    torch.cuda.synchronize()
+    timed = [1e3 * start.elapsed_time(stop) for start, stop in events]
     print(f"recorded {statistics.median(recorded):.1f} µs, events {statistics.median(timed[1:]):.1f} µs")
     assert statistics.median(recorded) == pytest.approx(statistics.median(timed[1:]), rel=0.1, abs=12)
 

@@ -263,6 +263,18 @@ def test_a_gpu_that_waits_for_somebody_else_is_nobodys_work(traced, gap_us, hidd
     assert kind == "custom" or "the GPU stood idle" in found.notes[-1]
 
 
+@pytest.mark.parametrize(("copies", "hidden", "kind"), [
+    ("Memcpy", False, "custom"), ("Memcpy HtoD", False, "unknown"), ("Memcpy DtoH", False, "unknown"), ("Memcpy HtoD", True, "custom"),
+])
+def test_while_the_host_gets_and_gives_its_copies_it_may_do_the_work(traced, copies, hidden, kind):
+    """40 µs of copies and 30 of waiting, beside 30 of an own kernel; or 50 and 20 µs of a queue that nobody waits for."""
+    copied_us, gap_us = (77.0, 1.0) if hidden else (40.0, 15.0)
+    call = [(copies, copied_us, recorder.COPY), ("tile", 97.0 - copied_us - gap_us)]
+    found = traced(Session(), recorded=[made_of(call, call, hidden=hidden, gap_us=gap_us)], hidden=hidden)
+    assert found.kind == kind
+    assert kind == "custom" or "the GPU stood idle or copied to or from the host" in found.notes[-1]
+
+
 @pytest.mark.parametrize(("kernel", "kind"), [(("prefetch", 20.0), "unknown"), (("step_aside", 2.0), "custom"), (("step_aside", 20.0), "unknown")])
 def test_nothing_of_a_candidates_runs_between_its_turn_and_its_window(traced, kernel, kind):
     found = traced(Session(), recorded=[tile(97.0, early=[kernel])])
