@@ -94,6 +94,17 @@ def test_launches_by_pytorch_by_the_driver_and_fills_are_listed_in_their_windows
     assert (names(own), names(filled)) == (["mine"], ["Memset"])
 
 
+def test_copies_to_and_from_the_host_are_told_from_others(worker, square):
+    on_host, pinned = torch.rand(2048, 2048), torch.rand(2048, 2048).pin_memory()
+    windows = worker.recorded(
+        lambda: square.cpu(), lambda: square.copy_(on_host), lambda: square.copy_(pinned, non_blocking=True),
+        lambda: square.clone(),
+    )
+    to_host, from_host, from_pinned, within = ({*names(window)} for window in windows)
+    assert (to_host, from_host, from_pinned) == ({"Memcpy DtoH"}, {"Memcpy HtoD"}, {"Memcpy HtoD"})
+    assert within == {"Memcpy"}
+
+
 def test_a_graph_that_was_captured_before_lists_its_kernels(worker, square):
     graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     with torch.cuda.stream(side):
