@@ -22,6 +22,7 @@ from harness.model.candidate import Candidate
 from harness.model.paths import REPOSITORY
 from harness.protocol.clocks.idle_threads import SPIN
 from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
+from harness.sandbox import processes
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
@@ -106,7 +107,7 @@ class Builders:
         """Have `child` do what `request` says, and end it. What it asks to have compiled `compile_one` does; where that
         ends without an answer, all of it has.
         """
-        answer, problem = None, ""
+        answer, problem, spent_s = None, "", 0.0
         try:
             child.channel.send({**request, "own_scratch": child.sandbox.read_only_repository}, timeout_s=60)
             while answer is None:
@@ -121,7 +122,7 @@ class Builders:
                     check_answer(frame)
                     answer = frame  # of what runs none of the candidate's code a word that counts no more is none
         except FrameTimeout:
-            problem = "import timeout" if limits.is_import_over else "timeout"
+            problem, spent_s = "import timeout" if limits.is_import_over else "timeout", processes.spent_s(child.pid)
         except BadFrame as error:
             problem = f"protocol: {error}"
         except ChannelClosed:
@@ -130,7 +131,9 @@ class Builders:
         finally:
             code, death = child.poll(), child.death()
             child.kill()
-        return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s)
+        return Ending(
+            answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s, spent_s=spent_s
+        )
 
     def _request(
         self, candidate: Candidate, source: Path, private: Path, calls: Sequence[Mapping[str, Any]]

@@ -44,7 +44,9 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Ending:
-    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died")."""
+    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died"). `spent_s` is
+    the processor time that it and its compilers had until it was stopped at its time limit.
+    """
 
     answer: Mapping[str, Any] | None
     problem: str = ""
@@ -54,6 +56,7 @@ class Ending:
     output: str = ""
     import_limit_s: float = 0.0
     compiled: Sequence[Compiled] = ()
+    spent_s: float = 0.0
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
@@ -158,7 +161,8 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
     if ending.out_of_memory:
         return Verdict(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"its build was {ending.death}")
     if ending.problem == "timeout":
-        return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, f"not built after {timeout_s:.0f} s, and stopped")
+        had = f"not built after {timeout_s:.0f} s, in which it had {ending.spent_s:.0f} s of processor time, and stopped"
+        return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, had)
     if ending.problem == "import timeout":
         reason = f"its import did not end within {ending.import_limit_s:g} s, compilers not counted, and was stopped"
         return Verdict(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason)

@@ -63,6 +63,16 @@ def core_time_ns(pids: Iterable[int]) -> int:
     return total_ns
 
 
+def spent_s(*pids: int) -> float:
+    """How many seconds of processor time these processes, those below them, and the ended ones that either waited for, had."""
+    ticks = 0
+    for pid in {*pids, *descendants(*pids)}:
+        with suppress(OSError, ValueError):
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                ticks += sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))  # user, system, and of the ended
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def holds_open(pid: int, begins: str) -> bool:
     """Whether a process has a file open whose path begins so; not where nobody may look."""
     with suppress(OSError):

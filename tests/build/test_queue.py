@@ -195,12 +195,13 @@ def test_where_there_is_no_gpu_such_a_candidate_is_skipped(build_pool):
     assert "it needs a GPU while it is imported (RuntimeError: No CUDA GPUs are available)" in build.verdict.reason
 
 
-def test_a_build_that_hangs_is_stopped(build_pool):
+@pytest.mark.parametrize(("hangs", "spent"), [("time.sleep(100)", "[01]"), ("while True: pass", "[1-4]")])
+def test_a_build_that_hangs_is_stopped_and_told_with_what_it_had_of_the_processor(build_pool, hangs, spent):
     build_pool.settings = replace(SETTINGS, build_timeout_s=4)
     began = time.monotonic()
-    (build,) = build_pool.build(build_pool.write("hangs", model_with("time.sleep(100)")))
+    (build,) = build_pool.build(build_pool.write("hangs", model_with(hangs)))
     assert build.verdict.reason_code is ReasonCode.BUILD_TIMEOUT
-    assert build.verdict.reason == "not built after 4 s, and stopped"
+    assert re.fullmatch(f"not built after 4 s, in which it had {spent} s of processor time, and stopped", build.verdict.reason)
     assert time.monotonic() - began < 20
 
 

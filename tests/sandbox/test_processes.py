@@ -50,3 +50,18 @@ def test_who_has_a_file_open_is_known_by_how_its_path_begins(tmp_path):
         assert processes.holds_open(os.getpid(), str(tmp_path / "device"))
     assert not processes.holds_open(os.getpid(), str(tmp_path / "device"))
     assert not processes.holds_open(2**22 + 1, "/")
+@pytest.mark.processes
+def test_what_was_spent_counts_those_below_and_the_ended_that_were_waited_for():
+    burn = "import time\nwhile time.process_time() < 0.3: pass\n"
+    program = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-S', '-c', {burn!r}])\n"
+        f"below = subprocess.Popen([sys.executable, '-I', '-S', '-c', {burn + 'print(1, flush=True); input()'!r}], stdout=-1, stdin=-1)\n"
+        "below.stdout.readline()\nprint('burnt', flush=True)\ninput()\nbelow.communicate(b'\\n')\n"
+    )
+    family = subprocess.Popen([sys.executable, "-I", "-S", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert family.stdout.readline() == "burnt\n"
+        assert 0.55 <= processes.spent_s(family.pid) < 2
+    finally:
+        family.communicate("\n")
+    assert processes.spent_s(family.pid) == 0
