@@ -64,7 +64,7 @@ def core_time_ns(pids: Iterable[int]) -> int:
 
 
 def spent_s(*pids: int) -> float:
-    """How many seconds of processor time these processes, those below them, and the ended ones that either waited for, had."""
+    """How many seconds a core worked for these processes, those below them, and the ended ones that any of them waited for."""
     ticks = 0
     for pid in {*pids, *descendants(*pids)}:
         with suppress(OSError, ValueError):

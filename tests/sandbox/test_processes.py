@@ -50,6 +50,8 @@ def test_who_has_a_file_open_is_known_by_how_its_path_begins(tmp_path):
         assert processes.holds_open(os.getpid(), str(tmp_path / "device"))
     assert not processes.holds_open(os.getpid(), str(tmp_path / "device"))
     assert not processes.holds_open(2**22 + 1, "/")
+
+
 @pytest.mark.processes
 def test_what_was_spent_counts_those_below_and_the_ended_that_were_waited_for():
     burn = "import time\nwhile time.process_time() < 0.3: pass\n"
