@@ -46,6 +46,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """
     if hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ:
         return
+    # A process that dies ends the run: another in its place waits at the end for ever (pytest-xdist 3.8, loadfile).
+    config.option.maxworkerrestart = "0"
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
     cores = len(os.sched_getaffinity(0))
     unsaid = getattr(config.option, "numprocesses", 0) is None and not config.option.usepdb

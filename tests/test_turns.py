@@ -35,6 +35,14 @@ def test_alone():
         time.sleep(0.02)
 """
 
+# More files than are handed out at first, one of which ends its process.
+MANY = """
+import os, time
+def test_ends_its_process():
+    os._exit(3) if __name__.endswith("05") else time.sleep(0.01)
+def test_after_it():
+    time.sleep(0.01)
+"""
 
 CORES = """
 import os, re
@@ -46,7 +54,7 @@ def test_cores_of_{0}(number):
 """
 
 
-def ended(folder, sources, cores):
+def ended(folder, sources, cores, status=0):
     """What a suite of these files said, run in two processes on these cores, and where its tests leave marks."""
     marks, tests = folder / "marks", folder / "tests"
     marks.mkdir()
@@ -55,12 +63,13 @@ def ended(folder, sources, cores):
     for name, source in sources.items():
         (tests / f"test_{name}.py").write_text(source)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = alone: by itself\naddopts = --import-mode=importlib\n")
+    unlike_here = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile", str(tests)],
-        cwd=folder, env={**os.environ, "MARKS": str(marks)}, capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env={**unlike_here, "MARKS": str(marks)}, capture_output=True, text=True, timeout=120, check=False,
         preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == status, done.stdout
     return done.stdout, marks
 
 
@@ -84,6 +93,13 @@ def test_each_process_has_cores_of_its_own_and_what_belongs_together_stays_toget
     assert [len(places) for places in found.values()] == [1, 1]
     own = [set(json.loads(text)) for places in found.values() for text in places]
     assert not own[0] & own[1] and own[0] | own[1] == cores
+
+
+@pytest.mark.processes
+def test_a_process_that_dies_ends_the_run_and_the_test_that_it_died_of_is_named(tmp_path):
+    said, _ = ended(tmp_path, {f"file{number:02}": MANY for number in range(20)}, os.sched_getaffinity(0), status=1)
+    assert "crashed while running 'tests/test_file05.py::test_ends_its_process'" in said
+    assert "worker restarting disabled" in said
 
 
 @pytest.mark.parametrize(("cores", "count", "shares"), [

@@ -119,6 +119,7 @@ class ClusterBuilds:
         self._begun: dict[Hashable, _Begun] = {}
         self._ready: set[Hashable] = set()
         self._coming: dict[Any, Hashable] = {}  # by the reference to the word
+        self._unwanted = link.unwanted  # of all that build over this link
         self._looked_s = 0.0
         self.is_paused = False  # what is being built is built, and nothing more begun
         self._wanted = _task(toolchain_here).options(**near).remote(device.sm, list(archs))
@@ -136,21 +137,23 @@ class ClusterBuilds:
             self._new.append((key, candidate))
 
     def give_up(self, key: Hashable) -> None:
-        """Forget a build, or that it was to come."""
+        """Forget a build, or that it was to come; one that is begun is made nevertheless, into its node's cache.
+
+        Ray's `cancel` is not for this: where it meets a task that is just being submitted, or just ends, it ends this whole
+        process (ray-project/ray#55131 tells of one such race, of actors' calls; of tasks two are in Ray 2.60).
+        """
         self._ready.discard(key)
         begun = self._begun.pop(key, None)
         if begun is None:
             self._new = deque(each for each in self._new if each[0] != key)
         elif self._coming.pop(begun.word, None) is not None:
-            import ray
-
-            ray.cancel(begun.word)
+            self._unwanted.add(begun.word)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being built any more, or for now."""
+        """Whether nothing is being built any more, or for now; what anybody gave up counts until it is made."""
         self.look()
-        return not self._coming and (self.is_paused or not self._new)
+        return not self._coming and (self.is_paused or not self._new) and not self._unwanted
 
     @property
     def waiting(self) -> int:
@@ -182,6 +185,9 @@ class ClusterBuilds:
             done, _ = ray.wait(list(self._coming), num_returns=len(self._coming), timeout=0, fetch_local=False)
             for word in done:
                 self._take(word)
+        if self._unwanted:
+            ended, _ = ray.wait(list(self._unwanted), num_returns=len(self._unwanted), timeout=0, fetch_local=False)
+            self._unwanted.difference_update(ended)
         while self._new and not self.is_paused and (self._ahead is None or len(self._begun) < self._ahead):
             self._begin(*self._new.popleft())
         self._looked_s = time.monotonic()

@@ -40,13 +40,15 @@ class Seat:
 class Link:
     """A cluster that this process is connected to, and which of its devices are wanted: "cuda" or "cpu", and of which `model`.
 
-    `actor` is what stands beside a device, `build` what makes a build; simulations have their own.
+    `actor` is what stands beside a device, `build` what makes a build; simulations have their own. `unwanted` are references
+    to builds that were begun and given up.
     """
 
     kind: str = "cuda"
     model: str | None = None
     actor: type = RefereeActor
     build: Callable[..., tuple[str, Carried]] = built
+    unwanted: set[Any] = field(default_factory=set, compare=False)
 
     def seats(self) -> list[Seat]:
         """Return the devices of the nodes that are alive now."""

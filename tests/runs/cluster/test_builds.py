@@ -54,13 +54,13 @@ def quick(common, request, wanted):
     return "built", [json.loads(request)["candidate"]["name"], {}]
 
 
-def builds_with(build, request_for, nodes, **options):
+def builds_with(build, request_for, nodes, link=None, **options):
     import ray
 
     asked = request_for(NAMES)
     node = next(each["NodeID"] for each in ray.nodes() if each["Alive"] and each["Resources"].get("CPU"))
     device = DeviceIdentity("cuda", "Pretended GPU", sm="9.0")
-    made = ClusterBuilds(Link("cuda", build=build), asked.problem, asked.settings, device, node, **options)
+    made = ClusterBuilds(link or Link("cuda", build=build), asked.problem, asked.settings, device, node, **options)
     made.add(asked.candidates)
     return made, asked.candidates
 
@@ -110,3 +110,21 @@ def test_only_so_many_are_begun_as_are_wanted_ahead_and_the_next_once_one_is_giv
     builds.is_paused = False
     wait_for(builds, candidates[3])
     assert builds.is_idle
+
+
+def test_what_is_begun_and_given_up_ends_nothing_else_and_nothing_is_quiet_until_it_is_made(nodes, request_for):
+    link = Link("cuda", build=quick)
+    for _ in range(100):
+        builds, _ = builds_with(quick, request_for, nodes, link)
+        builds.look()
+        builds.close()
+    assert builds.waiting == 0 and link.unwanted
+    other, candidates = builds_with(quick, request_for, nodes, link)
+    assert not other.is_idle
+    for each in candidates:
+        wait_for(other, each)
+    until = time.monotonic() + 60
+    while not other.is_idle:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert not link.unwanted
