@@ -106,9 +106,13 @@ class RunFiles:
         """
         self.records, self._in_csv = list(records), 0
         refusal = self._refusal()
+        self.let_go()
+        return refusal and f"{refusal}; {self._save_elsewhere()}"
+
+    def let_go(self) -> None:
+        """Hold no file open any more, where there are too many of them; records are written as before."""
         if self._held is not None:
             self._held.close()
-        return refusal and f"{refusal}; {self._save_elsewhere()}"
 
     def remove_if_empty(self) -> None:
         """Take the files of a run that ended before its first record off the disk."""

@@ -4,22 +4,39 @@ a CSV and the samples beside it. They are of the machine that asks.
 
 from __future__ import annotations
 
+import tempfile
+from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.model.errors import InputError
 from harness.model.problem import Problem
 from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.writer import RunFiles, device_slug, utc_now
 
+_MOST_HELD = 128  # of thousands of problems; a process may have 1,024 files open
+
 
 class AnswerFiles:
-    """Files below `out_dir`, each begun with its first record; none without `out_dir`."""
+    """Files below `out_dir`, each begun with its first record; none without `out_dir`. Raises InputError where nothing can be
+    written there.
+    """
 
     def __init__(self, out_dir: Path | None) -> None:
+        if out_dir is not None:
+            try:
+                out_dir.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=out_dir).close()
+            except OSError as error:
+                raise InputError(
+                    f"cannot write records to {out_dir}: {error.strerror or error}",
+                    hint="Choose a folder that you can write to with --out DIR",
+                ) from None
         self._out_dir = out_dir
+        self._held: deque[RunFiles] = deque()
         self._files: dict[tuple[Hashable, Hashable], tuple[RunFiles, Problem]] = {}
 
     def append(self, key: Hashable, problem: Problem, record: Record, samples: Mapping[str, Any]) -> str | None:
@@ -31,7 +48,11 @@ class AnswerFiles:
         model = key, record.team
         if model not in self._files:
             slug = device_slug(record.device_name or "unknown", record.device_kind or "cuda")
-            self._files[model] = RunFiles.create(self._out_dir, problem.name, slug, utc_now()), problem
+            made = RunFiles.create(self._out_dir, problem.name, slug, utc_now())
+            self._files[model] = made, problem
+            self._held.append(made)
+            if len(self._held) > _MOST_HELD:
+                self._held.popleft().let_go()
         return self._files[model][0].append(replace(record, rank=None), samples)  # it was ranked alone
 
     def csv_of(self, key: Hashable) -> Path | None:

@@ -66,6 +66,7 @@ class Referees:
         self, address: str = "auto", *, device: str = "auto", model: str | None = None, progress: Progress | None = None,
         wait_s: float | None = None, out_dir: Path | str | None = None, link: Link | None = None,
     ) -> None:
+        self._files = AnswerFiles(None if out_dir is None else Path(out_dir))
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referees-"))
         self._stack = ExitStack()
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
@@ -81,7 +82,6 @@ class Referees:
         self._under_way: dict[str, Future[Evaluation]] = {}  # by what makes jobs equal
         self._keys: dict[Any, tuple[Any, ...]] = {}  # of problems that are given by name, with each of the settings
         self.models = link.models
-        self._files = AnswerFiles(None if out_dir is None else Path(out_dir))
         self._stack.callback(self._files.finish)
         self._dispatcher = Dispatcher(link, places, progress or NullProgress(), self._files)
 

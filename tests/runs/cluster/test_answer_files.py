@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from harness.model.candidate import read_candidate
 from harness.model.errors import InputError
 from harness.model.problem import load_problem, problems_by_name
 from harness.model.settings import load_settings
+from harness.results.record import Record
+from harness.runs.cluster import answer_files
+from harness.runs.cluster.answer_files import AnswerFiles
 from harness.runs.cluster.referees import Job
 from harness.runs.tuning import tune
 
@@ -77,8 +81,22 @@ def test_another_pytorch_has_a_csv_of_its_own(opened, tmp_path):
     assert sorted(sorted({row["torch"] for row in rows_in(path)}) for path in tmp_path.rglob("*.csv")) == [["2.11.0"], ["2.13.0"]]
 
 
-def test_a_folder_that_nothing_can_be_written_to_is_said_to_whoever_waits(opened, tmp_path):
+def test_a_folder_that_nothing_can_be_written_to_is_said_before_anything_is_judged(opened, tmp_path):
     (tmp_path / "out").write_text("a file")
-    judges = opened(FakeExecutors(lambda place, asked: answer_to(asked)), out_dir=tmp_path / "out")
-    with pytest.raises(InputError, match="--out DIR"):
-        judges.evaluate("tril_matmul", SOURCE, config="quick")
+    with pytest.raises(InputError, match="cannot write records to .*out: File exists") as raised:
+        opened(FakeExecutors(lambda place, asked: answer_to(asked)), out_dir=tmp_path / "out")
+    assert "--out DIR" in raised.value.hint
+
+
+def test_of_thousands_of_problems_only_so_many_files_are_held_and_all_have_their_records(monkeypatch, tmp_path):
+    monkeypatch.setattr(answer_files, "_MOST_HELD", 2)
+    before = len(os.listdir("/proc/self/fd"))
+    files, problem = AnswerFiles(tmp_path), load_problem(problems_by_name()["tril_matmul"])
+    job = {"candidate": {"name": "mine", "source_hash": "0"}, "problem": {"name": "tril_matmul"}, "number": 1}
+    record = Record(**answer_to(job)[2])
+    for number in (*range(5), *range(5)):
+        assert files.append(number, problem, record, {}) is None
+    assert len(os.listdir("/proc/self/fd")) == before + 2
+    files.finish()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert [len(rows_in(path)) for path in tmp_path.rglob("*.csv")] == [2] * 5
