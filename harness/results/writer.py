@@ -40,6 +40,20 @@ def utc_now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
+def check_writable(out_dir: Path) -> None:
+    """Make the folder, and raise InputError where nothing can be written there: before hours of judging, not after."""
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out_dir).close()
+    except OSError as error:
+        raise _unwritable(out_dir, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    hint = "Choose a folder that you can write to with --out DIR"
+    return InputError(f"cannot write the results to {folder}: {error.strerror or error}", hint=hint)
+
+
 class RecordSink(Protocol):
     """Where the records of a run go: its files, the answers of a judge that stays, or the pipe to a parent."""
 
@@ -84,10 +98,7 @@ class RunFiles:
             files._held = files.jsonl_path.open("a", encoding="utf-8")
             cls.latest = files
         except OSError as error:
-            raise InputError(
-                f"cannot write the results to {folder}: {error.strerror or error}",
-                hint="Choose a folder that you can write to with --out DIR",
-            ) from None
+            raise _unwritable(folder, error) from None
         return files
 
     def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:

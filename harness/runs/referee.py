@@ -33,7 +33,7 @@ from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.samples import compiler_reports, evidence_in
 from harness.results.scores import result_fields, reward_of
-from harness.results.writer import RunFiles, device_slug, jsonable, utc_now
+from harness.results.writer import RunFiles, check_writable, device_slug, jsonable, utc_now
 from harness.runs.candidate_queue import CandidateQueue, Judge
 from harness.sandbox.prestart import prestart
 
@@ -108,9 +108,11 @@ class Referee(AbstractContextManager):
         wait_s: float | None = None,
     ) -> None:
         check_device_name(device)
+        self._out_dir = None if out_dir is None else Path(out_dir)
+        if self._out_dir is not None:
+            check_writable(self._out_dir)
         prestart()
         self._progress, self._wait_s = progress or NullProgress(), wait_s
-        self._out_dir = None if out_dir is None else Path(out_dir)
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
         self._device_runs: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
         try:

@@ -56,6 +56,12 @@ def test_a_device_that_is_none_is_refused():
         Referee("toaster")
 
 
+def test_a_folder_that_nothing_can_be_written_to_is_said_when_it_opens(tmp_path):
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(InputError, match="cannot write the results to .*out: File exists.*--out DIR"):
+        Referee("cpu", out_dir=tmp_path / "out")
+
+
 def test_an_answer_is_plain_json_whatever_was_measured():
     import json
 

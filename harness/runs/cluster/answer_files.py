@@ -4,18 +4,16 @@ a CSV and the samples beside it. They are of the machine that asks.
 
 from __future__ import annotations
 
-import tempfile
 from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import InputError
 from harness.model.problem import Problem
 from harness.results.ranking import rank_of
 from harness.results.record import Record
-from harness.results.writer import RunFiles, device_slug, utc_now
+from harness.results.writer import RunFiles, check_writable, device_slug, utc_now
 
 _MOST_HELD = 128  # of thousands of problems; a process may have 1,024 files open
 
@@ -27,14 +25,7 @@ class AnswerFiles:
 
     def __init__(self, out_dir: Path | None) -> None:
         if out_dir is not None:
-            try:
-                out_dir.mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=out_dir).close()
-            except OSError as error:
-                raise InputError(
-                    f"cannot write records to {out_dir}: {error.strerror or error}",
-                    hint="Choose a folder that you can write to with --out DIR",
-                ) from None
+            check_writable(out_dir)
         self._out_dir = out_dir
         self._held: deque[RunFiles] = deque()
         self._files: dict[tuple[Hashable, Hashable], tuple[RunFiles, Problem]] = {}

@@ -83,7 +83,7 @@ def test_another_pytorch_has_a_csv_of_its_own(opened, tmp_path):
 
 def test_a_folder_that_nothing_can_be_written_to_is_said_before_anything_is_judged(opened, tmp_path):
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(InputError, match="cannot write records to .*out: File exists") as raised:
+    with pytest.raises(InputError, match="cannot write the results to .*out: File exists") as raised:
         opened(FakeExecutors(lambda place, asked: answer_to(asked)), out_dir=tmp_path / "out")
     assert "--out DIR" in raised.value.hint
 
