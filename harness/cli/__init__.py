@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from harness.cli.flags import understood
-from harness.model.errors import HarnessError
+from harness.model.errors import HarnessError, NothingToRun
 
 
 def as_process() -> None:
@@ -44,6 +44,13 @@ def main(arguments: Sequence[str]) -> int:
     except HarnessError as error:
         print(str(error), file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:  # what this software itself lacks is its own fault
+        if error.name is None or error.name.partition(".")[0] == "harness":
+            raise
+        from harness.device.choice import not_installed
+
+        print(not_installed(error.name), file=sys.stderr)
+        return NothingToRun.exit_code
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:

@@ -80,10 +80,15 @@ def devices_of(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str, 
 def require_torch() -> None:
     """Raise NothingToRun where there is no PyTorch to judge with; does not import it."""
     if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(
-            f"PyTorch is not installed for {sys.executable}. Activate the environment that has it "
-            f"(. .venv/bin/activate), or type {PROGRAM} doctor"
-        )
+        raise not_installed("PyTorch")
+
+
+def not_installed(package: str) -> NothingToRun:
+    """What is said where a package is missing that this software needs."""
+    return NothingToRun(
+        f"{package} is not installed for {sys.executable}. Activate the environment that has it "
+        f"(. .venv/bin/activate), or type {PROGRAM} doctor"
+    )
 
 
 def device_kind(name: str) -> str:

@@ -82,6 +82,21 @@ def test_an_interruption_ends_with_130_and_says_where_what_is_kept_lies(monkeypa
     assert capsys.readouterr().err == f"interrupted; what was measured so far is in {files.csv_path}\n"
 
 
+def test_a_package_that_is_missing_is_named_and_what_to_type(monkeypatch, capsys):
+    def lacking(name):
+        def carry_out(options):
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+        monkeypatch.setattr(cli, "_carry_out", carry_out)
+        return cli.main(["compare", "a.csv", "b.csv"])
+
+    assert lacking("tabulate") == 4
+    said = capsys.readouterr().err
+    assert said.startswith("tabulate is not installed for ") and said.count("\n") == 1 and "doctor" in said
+    with pytest.raises(ModuleNotFoundError):
+        lacking("harness.lost")
+
+
 def test_a_reader_that_went_away_is_no_error(monkeypatch):
     def gone(options):
         raise BrokenPipeError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.device.choice import check_device_name, check_device_names, check_ray, device_kind, require_torch
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.settings import load_settings
+from harness.model.settings import Settings, load_settings
 from harness.report import terminal
 from harness.report.progress import open_progress
 from harness.report.table import Column, fitted, table_text
@@ -49,13 +49,14 @@ def run(options: argparse.Namespace) -> int:
     if options.write:
         matrix.check_markers(options.write)
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
+    settings = load_settings(options.config)
     require_torch()
     if not options.ray:
         prestart()
-    return _adversarial(options, cases) if options.adversarial else _timing(options)
+    return _adversarial(options, cases) if options.adversarial else _timing(options, settings)
 
 
-def _timing(options: argparse.Namespace) -> int:
+def _timing(options: argparse.Namespace, settings: Settings) -> int:
     """Time eager against itself, and known waits: on one device, or on each of a cluster, one after the other."""
     from harness.judge.run import run as judge_here
     from harness.selftest import control_row
@@ -64,13 +65,14 @@ def _timing(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         progress = stack.enter_context(open_progress(silent=options.json))
         if not options.ray:
-            found = {"": _timed(options, device_kind(options.device), options.device, folder, progress, judge_here)}
+            kind = device_kind(options.device)
+            found = {"": _timed(options, settings, kind, options.device, folder, progress, judge_here)}
         else:
             from harness.runs.cluster.link import connected
             from harness.runs.cluster.run import run_on
 
             link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
-            found = {seat.label: _timed(options, link.kind, link.kind, folder, progress, run_on(seat, link))
+            found = {seat.label: _timed(options, settings, link.kind, link.kind, folder, progress, run_on(seat, link))
                      for seat in link.seats()}
     is_trusted = all(each["as_expected"] for each in found.values())
     if options.json:
@@ -83,12 +85,13 @@ def _timing(options: argparse.Namespace) -> int:
 
 
 def _timed(
-    options: argparse.Namespace, kind: str, device: str, folder: Path, progress: Progress, judge: Judging
+    options: argparse.Namespace, settings: Settings, kind: str, device: str, folder: Path, progress: Progress,
+    judge: Judging,
 ) -> dict[str, Any]:
     """What came of one device, as `--json` has it; `sentences` are for people."""
     from harness.selftest import control_row, known_time
 
-    settings, began = load_settings(options.config), time.monotonic()
+    began = time.monotonic()
     records, paths = control_row.run_control(kind, device, folder, progress, settings, options.repeat, options.wait, judge)
     waits, more = known_time.run_waits(kind, device, folder, progress, settings, options.wait, judge)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
