@@ -25,7 +25,7 @@ _ANYBODYS = re.compile(
 )
 _PYTHONS = re.compile(r"(?:^|/)(?:python[\d.]*|libpython[\w.]*|lib/python[\d.]+/lib-dynload/.*)$")
 _PYTORCHS = re.compile(r"/torch/(?:lib/)?(?:lib(?:torch|c10|shm)\w*|_C)[\w.-]*$")
-_SYSTEMS = ("[vdso]", "[vsyscall]", "[vectors]")
+SYSTEMS = ("[vdso]", "[vsyscall]", "[vectors]")
 # What PyTorch and Python take of a call around an extension: pybind11, an output that is made, arguments that are read.
 _GLUE_US, _GLUE_SHARE = 150.0, 0.1
 # What PyTorch is said to allocate and fill, by the worker's word, and how often outputs may be filled for that.
@@ -111,6 +111,11 @@ def code_seen(
     return CodeSeen(of, files, sum((each.last_ns - each.first_ns) / each.period_ns for each in windows))
 
 
+def is_anybodys(file: str) -> bool:
+    """Whether `file` is by its name a library of C, of its mathematics, of the compiler or of threads."""
+    return _ANYBODYS.match(os.path.basename(file)) is not None
+
+
 def less_own(
     provenance: Provenance, seen: CodeSeen | None, fault: str | None, call_us: float, fill_us: float = math.inf
 ) -> Provenance:
@@ -164,12 +169,12 @@ def _owner(place: Mapped | None, own: Collection[str]) -> str:
         return UNKNOWN
     if place.file in own:
         return UNKNOWN if place.is_writable else OWN  # what is executed there is no longer what was built
-    if place.file in _SYSTEMS:
+    if place.file in SYSTEMS:
         return ANYBODYS
     if not is_installed(place.file):
         return UNKNOWN
     if _PYTORCHS.search(place.file):
         return PYTORCHS
-    if _ANYBODYS.match(os.path.basename(place.file)):
-        return ANYBODYS
+    if is_anybodys(place.file):
+        return UNKNOWN if place.is_writable else ANYBODYS
     return PYTHONS if _PYTHONS.search(place.file) else LIBRARYS

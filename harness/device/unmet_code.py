@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from harness.attribution.code_regions import Mapped
+from harness.attribution.code_regions import SYSTEMS, Mapped, is_anybodys
 from harness.protocol.installed import is_installed
 from harness.sandbox import processes
 
@@ -21,7 +21,7 @@ _PERIOD_S = 0.01
 _LEAST_S, _LEAST_SHARE = 0.3, 0.5
 _LEAST_WITHOUT_S = 0.1  # of one that was met by no look at all
 _TICKS_S = 1 / os.sysconf("SC_CLK_TCK")
-_PRESENT, _OF_A_FILE = 1 << 63, 1 << 61  # of an entry of /proc/PID/pagemap
+_PRESENT, _SWAPPED, _OF_A_FILE = 1 << 63, 1 << 62, 1 << 61  # of an entry of /proc/PID/pagemap
 _ENTRY_BYTES, _PAGE_BYTES = 8, os.sysconf("SC_PAGESIZE")
 
 
@@ -55,20 +55,21 @@ class MappedCode:
     def moved(self, pids: Collection[int], mapped: Sequence[Mapped]) -> Iterator[str]:
         """Sentences on code of the processes `pids` that is or does not, where `mapped` is what the system noted."""
         for pid in pids:
-            of_files = (each for each in code_of(pid) if each.file.startswith("/"))
-            pieces = [(each.begin, each.end, _without_mark(each.file)) for each in of_files]
+            pieces = [(each.begin, each.end, _origin(each.file)) for each in code_of(pid)]
             for begin, end, file in pieces:
-                name = os.path.basename(file)
-                if not is_installed(file) and _is_written_over(pid, begin, end):
+                is_anothers = is_installed(file) and not is_anybodys(file)  # whose looks count against it anyway
+                if file.startswith("/") and not is_anothers and _is_written_over(pid, begin, end):
+                    name = os.path.basename(file)
                     yield f"code of {name} is not what that file holds: it was written over in memory"
             if pid not in self._pids or pieces == self._seen.get(pid):
                 continue
             self._seen[pid] = pieces
             noted = sorted((each for each in mapped if each.pid == pid), key=lambda each: each.time_ns, reverse=True)
             for begin, _, file in pieces:
-                last = next((each.file for each in noted if each.begin <= begin < each.end), None)
-                if last is None or _without_mark(last) != file:
-                    yield f"code of {os.path.basename(file)} lies where the system saw none of it come: it was moved"
+                last = next((_origin(each.file) for each in noted if each.begin <= begin < each.end), "")
+                if last != file:
+                    here, there = (os.path.basename(each) or "no file" for each in (file, last))
+                    yield f"code of {here} lies where the system saw that of {there} come: it was moved"
 
 
 def _sentence(had_s: float, count: int) -> Iterator[str]:
@@ -94,9 +95,12 @@ def code_of(pid: int) -> Iterator[Mapped]:
                 yield Mapped(0, pid, begin, end, name[0] if name else "", is_writable="w" in protection)
 
 
-def _without_mark(file: str) -> str:
-    """The path of a file that has been removed since, as it was."""
-    return file.removesuffix(" (deleted)")
+def _origin(file: str) -> str:
+    """Where code comes from that is noted with the name `file`: a path, as it was if it has been removed since, the system
+    itself, or "" for neither.
+    """
+    is_one = file in SYSTEMS or (file.startswith("/") and not file.startswith("//"))  # "//anon" is memory of no file
+    return file.removesuffix(" (deleted)") if is_one else ""
 
 
 def _is_written_over(pid: int, begin: int, end: int) -> bool:
@@ -104,5 +108,10 @@ def _is_written_over(pid: int, begin: int, end: int) -> bool:
     with suppress(OSError, struct.error), open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
         file.seek(begin // _PAGE_BYTES * _ENTRY_BYTES)
         entries = array("Q", file.read((end - begin) // _PAGE_BYTES * _ENTRY_BYTES))
-        return any(entry & _PRESENT and not entry & _OF_A_FILE for entry in entries)
+        return any(map(_is_its_own, entries))
     return False
+
+
+def _is_its_own(entry: int) -> bool:
+    """Whether a page is memory of no file: what was written to is swapped out where it is not there, a file's page is not."""
+    return bool(entry & (_PRESENT | _SWAPPED)) and not entry & _OF_A_FILE

@@ -54,6 +54,7 @@ def test_code_is_whose_the_file_is_that_it_came_from(file, owner):
 
 def test_an_extension_whose_code_may_be_written_over_is_no_longer_what_was_built():
     assert seen_at("/cache/own.so", is_writable=True) == code_regions.UNKNOWN
+    assert seen_at("/usr/lib/libm.so.6", is_writable=True) == code_regions.UNKNOWN
 
 
 def test_looks_count_within_the_windows_alone_and_by_what_lay_there_then():

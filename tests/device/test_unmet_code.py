@@ -40,6 +40,12 @@ if how == "written":
 elif how == "moved":
     other = libc.mmap(None, size, 5, 2, os.open(sys.argv[3], os.O_RDONLY), 0)
     libc.mremap(other, size, size, 3, own)
+elif how == "nobody's":
+    other = libc.mmap(None, size, 7, 0x22, -1, 0)
+    libc.mremap(other, size, size, 3, own)
+elif how == "compiled":
+    libc.mmap(own, size, 3, 0x32, -1, 0)
+    libc.mprotect(own, size, 5)
 print(flush=True)
 sys.stdin.readline()
 """
@@ -97,7 +103,9 @@ def test_a_process_that_is_looked_at_is_met_as_often_as_it_takes(begun):
 
 
 @pytest.mark.parametrize(("how", "words"), [
-    ("left", ""), ("written", "code of own.so is not what that file holds"), ("moved", "lies where the system saw none of it come"),
+    ("left", ""), ("written", "code of own.so is not what that file holds"), ("compiled", ""),
+    ("moved", "code of other.so lies where the system saw that of own.so come"),
+    ("nobody's", "code of no file lies where the system saw that of own.so come"),
 ])
 def test_code_must_lie_in_memory_as_it_came(begun, tmp_path, how, words):
     own, other = tmp_path / "own.so", tmp_path / "other.so"
@@ -114,6 +122,24 @@ def test_code_must_lie_in_memory_as_it_came(begun, tmp_path, how, words):
     watch.close()
     assert [words in each for each in sentences] == ([True] if words else [])
     assert own.stat().st_size > mmap.PAGESIZE
+
+
+@pytest.mark.parametrize("how", ["left", "written"])
+def test_so_must_code_of_the_languages_that_is_anybodys(begun, how):
+    [library] = {os.path.realpath(line.split()[-1]) for line in open("/proc/self/maps") if "/libc.so" in line}
+    process = begun(sys.executable, "-c", _MOVES, library, how)
+    sentences = list(MappedCode([]).moved([process.pid], []))
+    assert sentences == []
+    go_on(process)
+    sentences = list(MappedCode([]).moved([process.pid], []))
+    assert [f"code of {os.path.basename(library)} is not what that file holds" in each for each in sentences] == (
+        [True] if how == "written" else []
+    )
+
+
+@pytest.mark.parametrize(("bits", "is_own"), [((63, 61), False), ((63,), True), ((62,), True), ((61,), False), ((), False)])
+def test_a_page_that_was_written_to_is_known_when_it_is_swapped_out_as_well(bits, is_own):
+    assert unmet_code._is_its_own(sum(1 << bit for bit in bits)) == is_own
 
 
 @pytest.mark.parametrize(("had_s", "count", "is_told"), [
