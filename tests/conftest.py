@@ -35,7 +35,7 @@ _NOT_QUICK = ("slow", "alone", "gpu", "browser", "processes")
 _STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.sendmsg"}
 # Questions that take a tenth of a second at most, and are asked once in a process by whichever test is first: what a
 # compiler is, which commit this is, which libraries there are, and (the last) the trial of the sandbox.
-_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'|/ldconfig'|/proc/1/cwd/\.\./neighbour")
+_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|ls-files|true)'|/ldconfig'|/proc/1/cwd/\.\./neighbour")
 
 
 @pytest.hookimpl(tryfirst=True)

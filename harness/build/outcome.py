@@ -19,6 +19,7 @@ from harness.build.machine_faults import machine_fault, without_compiler
 from harness.build.product import Build, BuiltExtension
 from harness.build.toolchain import NVCC_HINT, Toolchain
 from harness.model.candidate import Candidate
+from harness.model.paths import TRITON_HINT
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.protocol.frames import BadFrame
 
@@ -28,7 +29,7 @@ _GENERATED_BYTES, _MOST_GENERATED = 1 << 20, 64
 MOST_EXTENSIONS, _MOST_EXTENSION_BYTES = 64, 2 << 30
 _MOST_FILES, _MOST_FILE_BYTES = 5000, 512 << 20
 _NO_NVCC = Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
-_NO_TRITON = Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")
+_NO_TRITON = Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, f"Triton is not installed; bring it with: {TRITON_HINT}")
 # Below a build's private folder: what the process that runs the candidate's code may write, in it what that compiled
 # after all, what processes compiled that run none of it, and the candidate's files where it is none of the user's own.
 IMPORTED, BUILT, COMPILED, SOURCE = "imported", "build", "compiled", "source"

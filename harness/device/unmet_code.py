@@ -58,7 +58,7 @@ class MappedCode:
             pieces = [(each.begin, each.end, _origin(each.file)) for each in code_of(pid)]
             for begin, end, file in pieces:
                 is_anothers = is_installed(file) and not is_anybodys(file)  # whose looks count against it anyway
-                if file.startswith("/") and not is_anothers and _is_written_over(pid, begin, end):
+                if file and not is_anothers and _is_written_over(pid, begin, end):
                     name = os.path.basename(file)
                     yield f"code of {name} is not what that file holds: it was written over in memory"
             if pid not in self._pids or pieces == self._seen.get(pid):

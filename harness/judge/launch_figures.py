@@ -117,7 +117,7 @@ def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
 
 def _is_close(own: float, other: float) -> bool:
     try:
-        return math.isclose(own, other, rel_tol=1e-6)
+        return math.isclose(own, other, rel_tol=1e-6) or (math.isnan(own) and math.isnan(other))
     except OverflowError:  # a whole number that no float holds
         return False
 

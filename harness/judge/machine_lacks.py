@@ -22,6 +22,8 @@ from harness.protocol.gpu_wanted import wants_gpu
 _RAISES_FOR_WANT = (ReasonCode.RAISED, ReasonCode.EXITED)
 # What the interpreter's stand-ins for a kernel's values raise for what only the compiler can do with these.
 _RAISED_FOR_WANT_OF_A_COMPILER = ("AttributeError", "NotImplementedError", "TypeError")
+# A name that Triton's language has not is on no GPU either.
+_MISSPELT = re.compile(r"module 'triton(?:\.language(?:\.math)?)?' has no attribute '\w+'")
 _NAMES_A_GPU = re.compile(r"cuda|gpu|nvidia", re.IGNORECASE)
 
 
@@ -62,6 +64,8 @@ def takes_a_gpu(failure: Failed, prepared: Prepared) -> bool:
     if failure.verdict.reason_code is not ReasonCode.RAISED:
         return False
     words = failure.exception
+    if _MISSPELT.search(str(words.get("message"))):
+        return False
     frames = words.get("frames")
     innermost = str(frames[-1]) if isinstance(frames, list) and frames else ""
     if innermost.startswith(_interpreters_places()):

@@ -41,6 +41,7 @@ def _program(started_as: str, is_installed: bool) -> str:
 
 
 PROGRAM = _program(sys.argv[0] if sys.argv else "", IS_INSTALLED)
+TRITON_HINT = "pip install triton" if IS_INSTALLED else "pip install -c constraints.txt -e '.[triton]'"
 
 
 def python_of(module: str, *arguments: str, repository: Path = REPOSITORY) -> list[str]:

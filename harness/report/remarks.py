@@ -140,7 +140,8 @@ def _eager_us(record: Record) -> float:
 
 def _next_of_failed(record: Record, command: str) -> str:
     words = command.split()
-    if record.status in (Status.INCORRECT, Status.IMPRECISE) and "--out" not in words:
+    shows_where = record.status is Status.IMPRECISE or record.reason_code in (ReasonCode.WRONG_VALUES, ReasonCode.NOT_FINITE)
+    if shows_where and "--out" not in words:
         return f"Next: {PROGRAM} show {shlex.quote(f'{record.problem}/{record.candidate}')}   says which elements are wrong"
     if ("--only", record.candidate) in zip(words, words[1:]):
         return f"Next: {command}   once it is mended"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from shipped import shipped
 
 from harness.audit.suspicions import suspicions_in
 
@@ -50,9 +51,7 @@ def test_ordinary_sources_give_nothing_away(source):
 
 
 def test_the_shipped_candidates_give_nothing_away():
-    from harness.model.paths import REPOSITORY
-
-    for path in (REPOSITORY / "candidates").rglob("*.py"):
+    for path in shipped("candidates/**/*.py"):
         assert suspicions_in(path.read_text(encoding="utf-8")) == [], path
 
 

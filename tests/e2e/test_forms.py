@@ -126,6 +126,9 @@ JUDGED = {
             "moves_them": (candidate("x\nreturn self.norm(x)", init=NORM), RIGHT),
             "leaves_them": (candidate(
                 "x\nnorm = self.norm\nreturn F.batch_norm(x, None, None, norm.weight, norm.bias, True)", init=NORM), RIGHT),
+            "leaves_them_later": (candidate(
+                "x\nnorm = self.norm\nif norm.num_batches_tracked < 30:\n    return norm(x)\n"
+                "return F.batch_norm(x, None, None, norm.weight, norm.bias, True)", init=NORM), RIGHT),
             "uses_them": (candidate("x\nself.norm.eval()\nreturn self.norm(x)", init=NORM), ("incorrect",)),
         },
     ),
@@ -197,6 +200,8 @@ def test_a_copy_to_the_references_order_is_told_of_where_there_is_one(rows):
 def test_who_leaves_the_running_statistics_as_they_are_is_told_apart(rows):
     of = rows["running_statistics"]
     assert (of["moves_them"].state_moved, of["leaves_them"].state_moved) == (True, False)
+    if of["leaves_them_later"].status.value == "ok":  # what was timed was not all of it
+        assert of["leaves_them_later"].state_moved is False and of["leaves_them_later"].rank is None
     assert of["eager"].state_moved is None and rows["counts_up"]["adds_one"].state_moved is None
 
 

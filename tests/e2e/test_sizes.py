@@ -57,7 +57,7 @@ def test_resume_keeps_a_candidate_with_its_rows_at_all_sizes(bench, ended):
         "returns_none",
     ))
     assert again.code == 0, again.err
-    assert "reused 1 of the rows" in again.err and again.csv_path == ended.csv_path
+    assert "reused 1 row of earlier runs" in again.err and again.csv_path == ended.csv_path
 
 
 def test_several_sizes_do_not_go_with_what_is_for_one(bench):

@@ -103,9 +103,10 @@ def test_what_takes_a_gpu_or_a_compiler_for_one_is_skipped_and_says_what_was_rai
 @pytest.mark.parametrize("script", [
     raising("NameError", "name 'rowz' is not defined", in_kernel=True),
     raising("AttributeError", "'NoneType' object has no attribute 'shape'"),
+    raising("AttributeError", "module 'triton.language' has no attribute 'whre'", in_kernel=True),
     raising("AssertionError", ""),
     raising("IndexError", "out of range", where="/elsewhere/other.py:2"),
-], ids=["in the kernel", "beside it", "an assert of its own", "another file"])
+], ids=["in the kernel", "beside it", "a name that the language has not", "an assert of its own", "another file"])
 def test_what_it_would_raise_anywhere_is_incorrect(interpreted, script):
     with pytest.raises(Failed) as caught:
         interpreted(script)

@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 
 import pytest
+from shipped import shipped
 
 from harness.cli import main
 from harness.model.candidate import read_candidate
@@ -17,9 +18,9 @@ from harness.model.problem import load_problem
 from harness.model.scaffold import from_reference, new_candidate, new_problem
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "kernelbench"
-SHIPPED = sorted((REPOSITORY / "problems").glob("*.yaml"))
+SHIPPED = shipped("problems/*.yaml")
 TRIL = REPOSITORY / "problems" / "tril_matmul.yaml"
-RUNGS = sorted((REPOSITORY / "candidates").glob("*/*.py"))
+RUNGS = shipped("candidates/*/*.py")
 
 
 def run_module(source: str) -> types.ModuleType:

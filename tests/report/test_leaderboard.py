@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shipped import shipped
 
 from harness.report.leaderboard import render
 from harness.results.ranking import rank
@@ -173,7 +174,7 @@ def test_a_note_of_a_row_that_shares_its_line_still_stands_there():
 
 
 def test_what_the_first_command_prints_on_a_busy_cpu_is_at_most_forty_lines():
-    own = {path.stem: path.read_text() for path in (HERE.parent / "candidates/tril_matmul").glob("*.py")}
+    own = {path.stem: path.read_text() for path in shipped("candidates/tril_matmul/*.py")}
     names = {"checked": [name for name in own if name.startswith("triton")], "timed": ["openmp_cpu", "cublas_blocks"]}
     names["compiled"] = sorted(set(own) - {*names["checked"], *names["timed"]})
     for_sm = "for sm_90a, 40 registers, 0 spills; there is no GPU here to run it"
@@ -235,6 +236,8 @@ def test_the_last_line_says_what_to_type_next():
     assert last([ok("a"), ok("b", **skipped)]).startswith("Next: python run.py doctor")
     assert last([ok("a"), ok("b", **checked)]).startswith("Next: python run.py doctor")
     assert last([ok("a", **wrong)]) == "Next: python run.py show p/a   says which elements are wrong"
+    unlike = {**wrong, "reason_code": "wrong_dtype"}
+    assert last([ok("a", **unlike)], command="python run.py p").startswith("Next: python run.py p --only a   runs")
     kept_elsewhere = "python run.py problems/p.yaml --out mine"
     assert last([ok("a", **wrong)], command=kept_elsewhere).startswith(f"Next: {kept_elsewhere} --only a   runs")
     crashed = {"status": "crashed", "reason_code": "signal", "reason": "killed", "time_us": None}

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shipped import shipped
 
-from harness.model.paths import REPOSITORY
 from harness.report.next_step import rerun, then_compare
 from harness.results.reader import read_records
 
@@ -17,7 +17,7 @@ OLD = Path("old.csv")
 @pytest.fixture(scope="module")
 def tiled():
     """The record of tiled_shared on an H200, as `tiled(command)` would have measured it."""
-    [path, *_] = sorted((REPOSITORY / "results" / "tril_matmul" / "nvidia-h200").glob("*.csv"))
+    [path, *_] = shipped("results/tril_matmul/nvidia-h200/*.csv")
     [record] = [each for each in read_records(path) if each.candidate == "tiled_shared"]
     return lambda command: replace(record, command=command)
 

@@ -22,6 +22,7 @@ from harness.attribution.device_code import find_cuobjdump
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.toolchain import NVCC_HINT, Toolchain
 from harness.device import core_watch
+from harness.model.paths import TRITON_HINT
 from harness.sandbox.sandbox_choice import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
 from harness.tools.counters import ncu as counters
 from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
@@ -111,7 +112,7 @@ def ninja_finding() -> Finding:
 def triton_finding(*, on_gpu: bool) -> Finding:
     if importlib.util.find_spec("triton") is None:
         text = "not installed; Triton candidates are skipped"
-        return Finding("Triton", MISSING if on_gpu else NOTE, text, "pip install triton")
+        return Finding("Triton", MISSING if on_gpu else NOTE, text, TRITON_HINT)
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -117,5 +117,5 @@ def _text(newest: FoundRecord, made: Reproduction, notes: list[str], path: Path)
     lines += [f"note: {note}" for note in notes]
     if made.evidence is not None:
         lines += ["", *evidence_lines(made.evidence)]
-    kept = "inputs, got and expected" if made.got is not None else "inputs and expected (it returned nothing)"
+    kept = "inputs, got and expected" if made.got is not None else "inputs and expected (it returned nothing that could be kept)"
     return [*lines, "", f"Written: {shown(path)}, {kept}; torch.load({str(shown(path))!r}) reads them"]

@@ -121,7 +121,9 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
 def _job(line: str) -> Mapping[str, Any]:
     """The job in `line`. Raises InputError for anything that is none."""
     try:
-        job = json.loads(line)
+        job = json.loads(line.strip())
+    except json.JSONDecodeError as error:
+        raise InputError(f"a job is one line of JSON; this is none ({error.msg} at column {error.colno})") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"a job is one line of JSON; this is none ({error})") from None
     if not isinstance(job, dict):

@@ -152,7 +152,7 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
         return
     for each in outcome.results:
         if each.kept:
-            print(f"{outcome.name}: reused {each.kept} of the rows in {shown(each.path)}", file=sys.stderr)
+            print(f"{outcome.name}: reused {each.kept} row{'s' * (each.kept != 1)} of earlier runs, now in {shown(each.path)}", file=sys.stderr)
     if outcome.fault:
         print(f"{outcome.name}: {outcome.fault}", file=sys.stderr)
     for each in outcome.results:

@@ -47,6 +47,7 @@ def test_a_path_is_a_file_and_a_job_may_choose_name_and_settings():
 
 @pytest.mark.parametrize(("line", "said"), [
     ("{", "one line of JSON"),
+    ('{"id": 3', "this is none (Expecting ',' delimiter at column 9)"),
     ("[]", "JSON object"),
     ("3", "JSON object"),
     ('{"id": "x"}', "names its problem"),

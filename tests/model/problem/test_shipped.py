@@ -6,13 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from shipped import shipped
 
 from harness.model.paths import REPOSITORY
 from harness.model.problem import PROBLEMS_DIR, in_mode, load_problem
 
 
 def test_every_shipped_problem_loads():
-    problems = {path.stem: load_problem(path) for path in PROBLEMS_DIR.glob("*.yaml")}
+    problems = {path.stem: load_problem(path) for path in shipped("problems/*.yaml")}
     assert {"tril_matmul", "matmul_transposed_a"} <= set(problems)
     tril = problems["tril_matmul"]
     assert tril.sizes == {"M": 4096} and tril.flops is not None and tril.bytes is not None

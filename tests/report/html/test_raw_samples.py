@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
+from shipped import shipped
 
 from harness.report.html.raw_samples import read_samples
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def read(tmp_path, *lines: str):
@@ -69,7 +68,7 @@ def test_no_file_is_no_samples(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", sorted(REPOSITORY.glob("results/*/*/*.csv")), ids=lambda path: "/".join(path.parts[-3:-1])
+    "path", shipped("results/*/*/*.csv"), ids=lambda path: "/".join(path.parts[-3:-1])
 )
 def test_the_results_of_this_repository_are_read_without_a_note(path):
     found = read_samples(path, lambda text: pytest.fail(text))
