@@ -14,7 +14,7 @@ from harness.timing.stats import (
 from harness.timing.stats.two_baselines import APART_LEAST_US
 from harness.timing.timings import Timing
 
-_UNVOUCHED = "by the judge's clock a call may take longer (column unvouched_us): its rank and its low end count that"
+_UNVOUCHED = "by the judge's clock a call may take longer (column unvouched_us): its low end counts that, as a rank does"
 _BRIEFLY = 2.0  # times as far as what was seen an interval of a few calls reaches
 
 

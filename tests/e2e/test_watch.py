@@ -111,3 +111,19 @@ def test_what_makes_no_sense_with_it_is_said(bench, words, says):
     assert end.code == 2
     assert says in end.err
     assert len(end.err.splitlines()) == 1
+
+
+def test_when_it_ends_it_says_where_all_rows_are(new_bench):
+    bench = new_bench("watched_in_words")
+    folder = bench.candidates([])
+    (folder / "one.py").write_text(WRONG)
+    process = bench.judge(bench.folder / "tril_small.yaml", folder, "cpu", "--watch")
+    try:
+        deadline = time.monotonic() + 60
+        while not any("one" in path.read_text() for path in bench.folder.rglob("*.csv")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "all rows are in " in said and said.rstrip().endswith(".csv")

@@ -179,7 +179,7 @@ def test_what_the_first_command_prints_on_a_busy_cpu_is_at_most_forty_lines():
     names["compiled"] = sorted(set(own) - {*names["checked"], *names["timed"]})
     for_sm = "for sm_90a, 40 registers, 0 spills; there is no GPU here to run it"
     right = "right at M=1, M=31 and M=257, in Triton's interpreter on the CPU; there is no GPU here to time it"
-    doubt = "by the judge's clock a call may take longer (column unvouched_us): its rank and its low end count that"
+    doubt = "by the judge's clock a call may take longer (column unvouched_us): its low end counts that, as a rank does"
     noisy = (
         "its clock says 12544.4 µs a call, but before a timed window was opened 2578.9 µs more passed than the 6905.1 µs of the "
         "control: work was done before its time, or something else disturbs this machine; run again when it is quiet"

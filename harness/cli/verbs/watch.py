@@ -74,6 +74,9 @@ def run(options: argparse.Namespace) -> int:
         with suppress(KeyboardInterrupt):
             folder = shown(problem.candidates_dir)
             watch.forever(f"watching {folder}: save a candidate there to judge it; Ctrl-C ends this")
+        records = referee.csv_of(problem, load_settings(options.config))
+        if records is not None and not options.json:
+            progress.note(f"all rows are in {shown(records)}")
     return 0
 
 
