@@ -99,7 +99,7 @@ def row_timeout(calls: int, seconds: float) -> Failed:
     each = f", in calls of {seconds / calls:.3g} s each" if calls else ""
     return failed(
         Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT,
-        f"it was still being checked when the time that a row may take was over (row_budget_s){each}",
+        f"it was still being checked when the time that a row may take was over (row_budget_s, or the job's budget_s){each}",
     )
 
 
