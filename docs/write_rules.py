@@ -47,6 +47,7 @@ _NAMED = {
     "same_u": "reference.reference_checks._SAME_U",
     "random_u": "reference.reference_checks._RANDOM_U",
     "state_share": "judge.loader._OFF_SHARE",
+    "late_state_share": "judge.loader._LATE_OFF_SHARE",
     "confidence": "model.settings.Settings.confidence",
     "trim": "timing.stats.trimmed_mean.TRIM",
     "margins": "timing.stats.words.MARGINS",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.judge import loader
 from harness.judge.loader import moves_alike
 from harness.model.problem import AccuracyRule
 from harness.protocol.layout import plan
@@ -34,10 +35,14 @@ def norm(reference_of):
 
 @pytest.fixture
 def moved_by(session_with, norm):
-    """`moved_by(change, alike)`: what is found of a worker whose call does `change(state, x)` to its state."""
+    """`moved_by(change, alike)`: what is found of a worker whose call does `change(state, x)` to its state; `late`, once
+    batch norm's statistics have converged in so many calls.
+    """
 
-    def make(change, alike=True):
+    def make(change, alike=True, late=0):
         state = {name: tensor.clone() for name, tensor in norm.state.items()}
+        for _ in range(late):
+            as_batch_norm(state, torch.rand(32, 8))
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
 
         def hand_over(far):
@@ -58,7 +63,7 @@ def moved_by(session_with, norm):
         session = session_with(script)
         session.load("/x.py", norm, {}, 1)
         session.open(norm, 1)
-        return moves_alike(session, norm, 5.0)
+        return moves_alike(session, norm, 5.0, is_late=bool(late))
 
     return make
 
@@ -93,6 +98,25 @@ def all_but_the_count(state, x):
 )
 def test_state_counts_as_moved_where_it_ends_near_where_the_references_does(moved_by, change, found):
     assert moved_by(change) is found
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [(as_batch_norm, True), (with_the_biased_variance, True), (the_other_way_round, False), (all_but_the_count, False),
+     (lambda state, x: None, False), (lambda state, x: state["norm.num_batches_tracked"].add_(1), False),
+     (lambda state, x: state["norm.running_mean"].fill_(float("nan")), False)],
+    ids=["as batch norm does", "nearly so", "another momentum", "all but the count", "nothing", "the count alone", "NaN"],
+)
+def test_so_it_does_behind_the_timed_calls(moved_by, change, found):
+    assert moved_by(change, late=100) is found
+
+
+def test_a_step_that_rounding_drowns_is_not_held_against_who_does_not_make_it():
+    goal = {"mean": torch.full((4,), 1.0)}
+    for end, found in ((1.0 + 2e-7, True), (1.0 + 2e-6, True), (1.0 + 1e-5, False)):
+        state = {"mean": torch.full((4,), end)}
+        assert loader._moved({"mean": torch.full((4,), 1.0 + 2e-7)}, goal, state, "mean", is_late=True) is found
+    assert not loader._moved({"mean": torch.full((4,), 1.0 + 1e-6)}, goal, {"mean": torch.full((4,), 1.0 + 1e-6)}, "mean", is_late=True)
 
 
 def test_state_of_other_names_or_forms_has_not_moved(moved_by):
