@@ -158,8 +158,11 @@ class Reference:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
+            lacks_them = isinstance(error, TypeError) and not hasattr(self.module, "get_init_inputs")
+            hint = "The reference has no get_init_inputs(): write one that returns the list of Model's arguments"
             raise InputError(
-                f"Model of the reference cannot be constructed: {type(error).__name__}: {error}", path
+                f"Model of the reference cannot be constructed: {type(error).__name__}: {error}", path,
+                hint=hint if lacks_them else None,
             ) from error
         refuse_lazy(model, path)
         self._constructed = model

@@ -106,10 +106,12 @@ def test_strict_means_no_tf32_even_when_the_reference_asks_for_it(reference_of):
         ("import no_such_module\n" + product(), "ModuleNotFoundError"),
         (product().replace("def forward", "def __init__(self):\n        raise ValueError('never')\n\n    def forward"),
          "cannot be constructed: ValueError: never"),
+        (product().replace("def forward", "def __init__(self, scale):\n        super().__init__()\n\n    def forward"),
+         r"'scale'\. The reference has no get_init_inputs\(\): write one"),
         (product("[object()]"), "object cannot cross|cannot run on its own inputs"),
         (product("None if A.sum() > 1e9 else {1: A}"), "dict"),
     ],
-    ids=["get_inputs raises", "get_inputs gives None", "shapes do not fit", "a module is missing", "__init__ raises",
+    ids=["get_inputs raises", "get_inputs gives None", "shapes do not fit", "a module is missing", "__init__ raises", "its arguments are missing",
          "an object comes out", "a dict with numbers as keys comes out"],
 )
 def test_a_reference_that_cannot_be_run_is_the_users_error_with_its_file(reference_of, source, said):
