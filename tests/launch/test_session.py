@@ -38,7 +38,7 @@ def test_no_launch_begins_once_the_budget_of_its_row_is_spent(opened):
     session.ends_s = time.monotonic() + 1000
     session.launch(sets, gate=False)
     session.ends_s = time.monotonic() - 1
-    with pytest.raises(Failed, match=r"still being checked .* \(row_budget_s\), in calls of .* s each") as caught:
+    with pytest.raises(Failed, match=r"still being checked .* \(row_budget_s, or the job.s budget_s\), in calls of .* s each") as caught:
         session.launch(sets, gate=False)
     assert verdict_of(caught) == (Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT)
 
