@@ -44,6 +44,7 @@ def test_after_it():
     time.sleep(0.01)
 """
 
+
 CORES = """
 import os, re
 from pathlib import Path

@@ -12,6 +12,7 @@ from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.verdict import ReasonCode, Status
+from harness.reference.accuracy.bounds import UNIT_ROUNDOFF
 from harness.reference.reference_model import Reference
 
 # How far from where the reference moves a tensor a candidate's may end, as a share of the way.
@@ -19,7 +20,6 @@ _OFF_SHARE = 0.1
 # And once statistics have converged: a step is then no more than what draws differ by, of which another way to take a
 # variance may be an eighth, and another order of summation so many units in the last place of the tensor's largest.
 _LATE_OFF_SHARE, _LATE_OFF_U, _STILL_U = 0.5, 64.0, 4.0
-_U = 2.0**-24
 
 
 class Loader:
@@ -85,8 +85,9 @@ def _moved(
     if not wanted[name].is_floating_point():
         return torch.equal(after[name], wanted[name])
     start, goal, end = (state[name].double() for state in (before, wanted, after))
-    way, off, u = (start - goal).abs().amax(), (end - goal).abs().amax(), _U * goal.abs().amax()
+    way, off = (start - goal).abs().amax(), (end - goal).abs().amax()
     if not is_late:
         return bool(off <= _OFF_SHARE * way)
+    u = UNIT_ROUNDOFF["float32"] * goal.abs().amax()
     is_left = torch.equal(start, end) and way > _STILL_U * u
     return bool(not is_left and off <= torch.maximum(_LATE_OFF_SHARE * way, _LATE_OFF_U * u))

@@ -164,9 +164,7 @@ def time_rounds(attempt: Attempt) -> None:
         control_apart=control.apart if control else 0.0, ends_s=attempt.judgement.ends_s,
     ).run()
     if attempt.is_candidate and attempt.judgement.state_moved:  # in its first calls; who counts them may leave that to those
-        attempt.judgement.state_moved = moves_alike(
-            session, reference, attempt.settings.launch_timeout_s, is_late=True
-        )
+        attempt.judgement.state_moved = moves_alike(session, reference, attempt.settings.launch_timeout_s, is_late=True)
     if prepared.is_baseline:
         timing.notes += compilation_notes(prepared.name, before, session.compilations())
     slows_unseen = attempt.limits.is_host and attempt.is_candidate  # by a quarter, which is held against nobody there
